@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "base/status.hpp"
+#include "ingest/run.hpp"
+#include "trace/diagnosis.hpp"
+#include "trace/step.hpp"
+#include "trace/store.hpp"
+
+namespace teller::engine {
+
+struct Options {
+  ingest::RunInputs inputs;
+  unsigned threads = 0;                 ///< 0 = one per core
+  double false_alarms = 0.01;           ///< accepted false-alarm probability of one run
+  base::Progress* progress = nullptr;
+};
+
+/// A run that was read and whose trees are built.
+struct Run {
+  trace::Store store;
+  trace::Trees trees;
+  std::vector<std::pair<std::string, int64_t>> stage_ns;  ///< wall time of each stage, in order
+};
+
+/// Reads the inputs, builds trees, aligns logs.
+/// Errors: those of ingest::ReadRun.
+base::Result<Run> Open(const Options& options);
+
+/// Which steps are abnormal, who caused it, and what proves it. Pure: same run, same answer.
+trace::Diagnosis Diagnose(const Run& run, const Options& options);
+
+}  // namespace teller::engine

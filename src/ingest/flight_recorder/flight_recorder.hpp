@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/byte_source.hpp"
+#include "base/limits.hpp"
+#include "base/status.hpp"
+#include "trace/store.hpp"
+
+namespace teller::ingest {
+
+/// True when the first bytes look like a Flight Recorder dump in JSON form.
+bool LooksLikeFlightRecorder(std::string_view head);
+
+/// Appends one rank's NCCL Flight Recorder dump (JSON form) to `store.comm_records` and fills its File row.
+/// Errors: kBadFormat, kLimit, kUnreadable.
+base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, trace::Store& store,
+                                const base::Limits& limits);
+
+}  // namespace teller::ingest
