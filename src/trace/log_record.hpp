@@ -41,6 +41,16 @@ enum class TimeBasis : uint8_t {
   kNeighbour = 4,  ///< that of the nearest stamped record of the same stream
 };
 
+/// What a stamp as written leaves open until ingest::ResolveLogTimes settles it; bits of LogRecord::stamp_open.
+enum StampGap : uint8_t {
+  kNothingOpen = 0,
+  kYearOpen = 1,      ///< written in year 1972 (a leap year, so that every date exists)
+  kDateOpen = 2,      ///< a time of day only, written on 1970-01-01
+  kZoneOpen = 4,      ///< local time of an unknown zone, written as if UTC
+  kFractionOpen = 8,  ///< digits below the second are of another clock; written as the whole second
+  kStartOpen = 16,    ///< time since process start or boot
+};
+
 /// A value in a hole of a template.
 struct LogParameter {
   enum class Kind : uint8_t { kText, kInteger, kFloat, kHex, kAddress, kPath, kId, kDuration };
@@ -56,6 +66,7 @@ struct LogRecord {
   Nanos at = kNoTime;            ///< on the trace clock
   Nanos at_error = 0;            ///< half width of what the stamp leaves open (0.5 s for whole seconds)
   TimeBasis basis = TimeBasis::kNone;
+  uint8_t stamp_open = kNothingOpen;  ///< StampGap bits; 0 once times are resolved
   LogSource source = LogSource::kUnknown;
   LogLevel level = LogLevel::kUnknown;
   std::string process;           ///< engine's own name without prefix ("EngineCore", "scheduler"); empty when not told

@@ -152,7 +152,8 @@ struct CommRecord {
   int64_t sequence = -1;
   int64_t p2p_sequence = -1;
   std::string op;                ///< profiling name, "nccl:all_reduce"
-  std::string state;             ///< "scheduled", "started", "completed"
+  std::string state;             ///< "scheduled", "started", "completed"; or, without an op, the group's summary:
+                                 ///< "last-scheduled", "last-completed" with the sequence the rank came to
   std::string sizes;             ///< JSON text of input sizes and types; compared as text
   Nanos created = kNoTime;
   Nanos started = kNoTime;

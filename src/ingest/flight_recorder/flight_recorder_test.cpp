@@ -1,0 +1,81 @@
+#include "ingest/flight_recorder/flight_recorder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iostream>
+
+namespace teller::ingest {
+namespace {
+
+constexpr std::string_view kDump = R"({"version":"2.9","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"},
+"5":{"name":"5","desc":"TP","ranks":"[0, 1]"}},"nccl_version":"2.27.3",
+"pg_status":{"0":{"last_enqueued_collective":9,"last_started_collective":-1,"last_completed_collective":9},
+"3":{"last_enqueued_collective":7,"last_started_collective":-1,"last_completed_collective":6}},
+"entries":[{"pg_id":3,"process_group":["5","TP"],"collective_seq_id":7,"p2p_seq_id":0,"profiling_name":"nccl:all_reduce",
+"time_created_ns":1758610505592849034,"input_sizes":[[4]],"input_dtypes":["BFloat16"],"state":"scheduled",
+"time_discovered_started_ns":null,"is_p2p":false},{"pg_id":3,"state":"scheduled"}]})";
+
+trace::Store ReadDump(std::string_view text, const std::string& path) {
+  trace::Store store;
+  store.files.emplace_back();
+  store.files[0].path = path;
+  auto source = base::OpenMemory(text);
+  EXPECT_TRUE(ReadFlightRecorder(*source, trace::FileRow(0), store, {}).ok());
+  return store;
+}
+
+TEST(FlightRecorder, ReadsEntriesGroupsAndStatus) {
+  ASSERT_TRUE(LooksLikeFlightRecorder(kDump.substr(0, 200)));
+  const auto store = ReadDump(kDump, "dumps/rank07.json");
+  ASSERT_EQ(store.comm_records.size(), 5u);
+  const auto& record = store.comm_records[0];
+  EXPECT_EQ(record.rank, 7);
+  EXPECT_EQ(record.group, "5 TP");
+  EXPECT_EQ(record.group_ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(record.sequence, 7);
+  EXPECT_EQ(record.op, "nccl:all_reduce");
+  EXPECT_EQ(record.created, 1758610505592849034);
+  EXPECT_EQ(record.started, trace::kNoTime);
+  EXPECT_EQ(store.files[0].dropped, 1u);
+  EXPECT_EQ(store.diagnostics.Count("flight-recorder.bad-entry"), 1u);
+  EXPECT_EQ(store.comm_records[4].state, "last-completed");
+  EXPECT_EQ(store.comm_records[4].sequence, 6);
+}
+
+TEST(FlightRecorder, RefusesOtherJson) {
+  EXPECT_FALSE(LooksLikeFlightRecorder(R"({"traceEvents":[],"pg_config":{}})"));
+  EXPECT_FALSE(LooksLikeFlightRecorder("[1]"));
+  trace::Store store;
+  store.files.emplace_back();
+  for (const std::string_view text : {std::string_view("{"), std::string_view("[]"), std::string_view("{\"entries\":3}")}) {
+    auto source = base::OpenMemory(text);
+    const auto status = ReadFlightRecorder(*source, trace::FileRow(0), store, {});
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.error().code, base::Code::kBadFormat);
+  }
+}
+
+TEST(FlightRecorder, ReadsTheRealDumps) {
+  const std::filesystem::path root = "../shared/data/logs/nccl_flight_recorder";
+  if (!std::filesystem::exists(root)) {
+    std::cout << "SKIPPED: the real dumps (../shared/data) are not here\n";
+    GTEST_SKIP();
+  }
+  size_t entries = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".json") continue;
+    trace::Store store;
+    store.files.emplace_back();
+    store.files[0].path = entry.path().string();
+    auto source = base::OpenFile(entry.path().string());
+    ASSERT_TRUE(source.has_value());
+    ASSERT_TRUE(ReadFlightRecorder(**source, trace::FileRow(0), store, {}).ok()) << entry.path();
+    EXPECT_EQ(store.files[0].records_read, store.files[0].spans + store.files[0].dropped);
+    entries += store.files[0].spans;
+  }
+  EXPECT_EQ(entries, 289u + 142u);
+}
+
+}  // namespace
+}  // namespace teller::ingest

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string_view>
+
+#include "ingest/log/parsed_line.hpp"
+
+namespace teller::ingest::log {
+
+/// Each grammar looks at a line without prefixes and fills `out` when the line is its own.
+/// Source: docs/reference/log-grammars.md, one section each.
+bool ParseKernel(std::string_view line, const Origin& origin, ParsedLine& out);
+bool ParseVllm(std::string_view line, ParsedLine& out);
+bool ParseBracketed(std::string_view line, ParsedLine& out);
+bool ParseStamped(std::string_view line, ParsedLine& out);
+bool ParseGlog(std::string_view line, ParsedLine& out);
+bool ParseKineto(std::string_view line, ParsedLine& out);
+bool ParseLlama(std::string_view line, ParsedLine& out);
+bool ParseNccl(std::string_view line, ParsedLine& out);
+bool ParseUvicorn(std::string_view line, ParsedLine& out);
+bool ParseLevelFirst(std::string_view line, ParsedLine& out);
+bool ParseJson(std::string_view line, ParsedLine& out);
+
+/// "[file.py:12] " or "file.py:12] " at the front of `rest`: taken off and returned without brackets.
+std::string_view TakeFileInfo(std::string_view& rest);
+
+}  // namespace teller::ingest::log

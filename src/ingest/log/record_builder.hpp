@@ -1,0 +1,61 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/limits.hpp"
+#include "ingest/log/line_splitter.hpp"
+#include "ingest/log/parsed_line.hpp"
+#include "trace/store.hpp"
+
+namespace teller::ingest::log {
+
+/// Turns segments into records: peels prefixes, finds the grammar, joins tracebacks, continuation lines and the
+/// updates of a progress bar. Several processes may write into one stream, so every process has its own open record.
+/// Diagnostics: log.line-cut, log.record-cut, log.not-utf8, log.no-grammar. Threads: confined.
+class RecordBuilder {
+ public:
+  RecordBuilder(trace::FileRow file, trace::Store& store, const base::Limits& limits)
+      : file_(file), store_(store), limits_(limits) {}
+
+  void Add(const Segment& segment);
+  /// Fills what only the whole file tells (which pid is which rank) and the File row.
+  void Finish();
+
+ private:
+  enum class Mode { kPlain, kFrames, kAfterException };
+  struct Stream {
+    size_t record = static_cast<size_t>(-1);
+    uint32_t last_line = 0;
+    Mode mode = Mode::kPlain;
+    Stamp stamp;
+    int64_t bar_total = -1;
+    int64_t bar_done = 0;
+  };
+
+  void AddText(std::string_view text, const Origin& origin, uint32_t line);
+  void AddHeader(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
+  void AddBare(Stream& stream, std::string_view text, const Origin& origin, uint32_t line);
+  void AddBar(Stream& stream, std::string_view text, const ProgressBar& bar, const Origin& origin, uint32_t line);
+  bool ContinuesTraceback(Stream& stream, std::string_view text);
+  void NoteTracebackLine(Stream& stream, std::string_view text);
+  void Begin(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
+  void Extend(Stream& stream, std::string_view text, uint32_t line);
+  Stream& StreamOf(const Origin& origin);
+  std::string Place(uint32_t line) const;
+
+  trace::FileRow file_;
+  trace::Store& store_;
+  const base::Limits& limits_;
+  std::unordered_map<std::string, Stream> streams_;
+  Origin line_origin_;  // of the current physical line; a bar redrawn on it has the same writer
+  std::string clean_;
+  size_t first_record_ = static_cast<size_t>(-1);
+  uint64_t segments_ = 0;
+  uint64_t joined_ = 0;
+  uint64_t records_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace teller::ingest::log
