@@ -1,0 +1,141 @@
+#include "ingest/common/sniff.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "ingest/flight_recorder/flight_recorder.hpp"
+#include "ingest/kineto/kineto.hpp"
+
+namespace teller::ingest {
+
+namespace {
+
+constexpr size_t kMinArrivalDigits = 16;  // epoch microseconds have 16 digits, nanoseconds 19
+constexpr size_t kMaxArrivalDigits = 20;
+
+bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool StartsWith(std::string_view text, std::string_view front) { return text.substr(0, front.size()) == front; }
+
+std::string_view SkipSpace(std::string_view text) {
+  const size_t at = text.find_first_not_of(" \t\r\n");
+  return at == std::string_view::npos ? std::string_view() : text.substr(at);
+}
+
+std::string_view LineAt(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+/// Every line of the head is a long integer.
+bool LooksLikeArrivals(std::string_view head) {
+  size_t lines = 0;
+  while (!head.empty()) {
+    const size_t end = head.find('\n');
+    if (end == std::string_view::npos) break;  // may be cut off
+    std::string_view line = head.substr(0, end);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const bool digits = std::all_of(line.begin(), line.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!digits || line.size() < kMinArrivalDigits || line.size() > kMaxArrivalDigits) return false;
+    ++lines;
+    head.remove_prefix(end + 1);
+  }
+  return lines > 0;
+}
+
+/// A complete object on the first line and another one on the second.
+bool LooksLikeJsonLines(std::string_view head) {
+  const std::string_view first = LineAt(head);
+  if (first.size() == head.size() || first.size() < 2) return false;
+  const std::string_view second = SkipSpace(head.substr(first.size()));
+  const size_t last = first.find_last_not_of(" \t\r");
+  return first.front() == '{' && first[last] == '}' && (second.empty() || second.front() == '{');
+}
+
+Sniffed SniffJson(std::string_view head, std::string_view text) {
+  if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
+  if (LooksLikeJsonLines(text)) {
+    if (Has(text, "\"resourceSpans\"")) return {Kind::kOther, "OTLP spans are not read by this version"};
+    return {Kind::kOther, "JSON lines (counters, requests) are not read by this version"};
+  }
+  if (LooksLikeKineto(head)) return {Kind::kTrace, {}};
+  if (Has(text, "\"resourceSpans\"")) return {Kind::kOther, "OTLP spans are not read by this version"};
+  if (Has(text, "\"rocprofiler-sdk-tool\"")) return {Kind::kOther, "rocprofiler JSON is not read by this version"};
+  return {Kind::kJsonUnknown, "JSON, but not a trace"};
+}
+
+struct Magic {
+  std::string_view bytes;
+  std::string_view note;
+};
+
+constexpr std::array<Magic, 9> kMagics = {{
+    {"SQLite format 3", "SQLite (Nsight Systems export) is not read by this version"},
+    {"\x89PNG", "a picture"},
+    {"\xFF\xD8\xFF", "a picture"},
+    {"PK\x03\x04", "a zip archive; unpack it first"},
+    {"\x28\xB5\x2F\xFD", "zstd-compressed; unpack it first"},
+    {"\xFD" "7zXZ", "xz-compressed; unpack it first"},
+    {"BZh", "bzip2-compressed; unpack it first"},
+    {"\x7F" "ELF", "a program"},
+    {"%PDF", "a PDF"},
+}};
+
+/// Extensions of text files that are no logs.
+constexpr std::array<std::string_view, 18> kNotLogs = {
+    ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".xml", ".html", ".js", ".json",
+    ".jsonl", ".cpp", ".hpp", ".prom"};
+
+std::string_view Extension(std::string_view path) {
+  if (path.size() > 3 && path.substr(path.size() - 3) == ".gz") path.remove_suffix(3);
+  const size_t slash = path.rfind('/');
+  const size_t dot = path.rfind('.');
+  if (dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)) return {};
+  return path.substr(dot);
+}
+
+bool LooksBinary(std::string_view head) {
+  const auto odd = static_cast<size_t>(std::count_if(head.begin(), head.end(), [](unsigned char c) {
+    return c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\x1b' && c != '\b' && c != '\f';
+  }));
+  return odd * 50 > head.size();  // logs hold stray control characters, never 2 % of them
+}
+
+Sniffed SniffText(std::string_view head, std::string_view path) {
+  const std::string_view text = SkipSpace(head);
+  if (LooksLikeArrivals(head)) return {Kind::kArrival, {}};
+  if (StartsWith(text, "# HELP ") || StartsWith(text, "# TYPE ") || (text.front() == '#' && Has(text, "\n# TYPE "))) {
+    return {Kind::kOther, "Prometheus metrics are not read by this version"};
+  }
+  if (StartsWith(text, "<?xml") || StartsWith(text, "<system") || StartsWith(text, "<!DOCTYPE")) {
+    return {Kind::kOther, "XML or HTML, not a log"};
+  }
+  const auto extension = Extension(path);
+  if (std::find(kNotLogs.begin(), kNotLogs.end(), extension) != kNotLogs.end()) {
+    return {Kind::kOther, "text, but by its extension not a log"};
+  }
+  return {Kind::kLog, {}};
+}
+
+}  // namespace
+
+Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
+  std::string_view text = SkipSpace(head);
+  if (StartsWith(text, "\xEF\xBB\xBF")) text = SkipSpace(text.substr(3));
+  if (text.empty()) return whole ? Sniffed{Kind::kEmpty, "empty file"} : Sniffed{Kind::kOther, "nothing but white space"};
+  for (const auto& magic : kMagics) {
+    if (StartsWith(head, magic.bytes)) return {Kind::kOther, magic.note};
+  }
+  if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
+    return {Kind::kOther, "a Python pickle; convert Flight Recorder dumps to JSON first"};
+  }
+  if (text.front() == '{' || text.front() == '[') {
+    const Sniffed json = SniffJson(head, text);
+    // A log line may begin with a bracket: "[2026-...] ..." is no JSON.
+    const std::string_view second = SkipSpace(text.substr(1));
+    const bool document = text.front() == '{' ? (second.empty() || second.front() == '"' || second.front() == '}')
+                                              : (second.empty() || second.front() == '{' || second.front() == ']');
+    if (json.kind != Kind::kJsonUnknown || document) return json;
+  }
+  if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
+  return SniffText(head, path);
+}
+
+}  // namespace teller::ingest

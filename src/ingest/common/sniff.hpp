@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace teller::ingest {
+
+/// What a file is, judged by its first bytes (and, for plain text without marks, by its extension).
+enum class Kind : uint8_t {
+  kEmpty,
+  kTrace,            ///< Chrome-trace JSON
+  kFlightRecorder,
+  kLog,
+  kArrival,          ///< one epoch-ns integer a line
+  kJsonUnknown,      ///< one JSON document that may still turn out to be a trace further down
+  kOther,
+};
+
+struct Sniffed {
+  Kind kind = Kind::kOther;
+  std::string_view note;  ///< why a kOther is not read, one sentence
+};
+
+/// Bytes that SniffKind wants to see (fewer when the file is shorter).
+inline constexpr size_t kSniffBytes = 64u << 10;
+
+/// `head` is the front of the decompressed file, `whole` tells that it is all of it.
+Sniffed SniffKind(std::string_view head, bool whole, std::string_view path);
+
+}  // namespace teller::ingest

@@ -1,0 +1,267 @@
+#include "ingest/kineto/assemble.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/memory.hpp"
+#include "base/parallel.hpp"
+#include "ingest/kineto/diagnostics.hpp"
+#include "ingest/kineto/merge.hpp"
+
+namespace teller::ingest {
+
+namespace {
+
+constexpr size_t kMaxCategories = 255;  // Spans::category has 8 bits; the last one is for all that do not fit
+
+/// Lanes of one file, numbered as tracks.
+class LaneNumbering {
+ public:
+  /// Notes the lanes that a block uses.
+  void Note(const Block& block, const Worker& worker) {
+    for (const uint32_t lane : block.used_lanes) Entry(worker.lanes.Text(lane));
+    for (const auto& segment : block.segments) {
+      auto& entry = Entry(worker.lanes.Text(segment.lane));
+      entry.has_spans = true;
+      if (entry.stream < 0) entry.stream = segment.stream;
+    }
+  }
+
+  /// Makes tracks of the lanes noted. A lane without spans that has a device twin (flow ends name the device's pid and
+  /// tid without saying so) becomes the twin.
+  void MakeTracks(trace::Store& store) {
+    for (auto& entry : entries_) {
+      const LaneKey key = LaneKey::Unpack(entry.packed);
+      if (!entry.has_spans && !key.device) {
+        const auto twin = index_.find(LaneKey::Pack(key.pid, key.tid, true));
+        if (twin != index_.end() && entries_[twin->second].has_spans) {
+          entry.twin = twin->second;
+          continue;
+        }
+      }
+      entry.track = trace::TrackRow(static_cast<uint32_t>(store.tracks.size()));
+      store.tracks.push_back({.process = {}, .tid = std::string(key.tid), .name = {}, .is_stream = key.device,
+                              .stream = key.device ? entry.stream : -1});
+      pids_.push_back(std::string(key.pid));
+    }
+    for (auto& entry : entries_) {
+      if (entry.twin != kNoTwin) entry.track = entries_[entry.twin].track;
+    }
+  }
+
+  trace::TrackRow Track(std::string_view packed) { return Entry(packed).track; }
+  /// Pid of each track made, in order.
+  std::vector<std::string>& pids() { return pids_; }
+
+ private:
+  static constexpr size_t kNoTwin = static_cast<size_t>(-1);
+  struct LaneEntry {
+    std::string packed;
+    bool has_spans = false;
+    int64_t stream = -1;
+    size_t twin = kNoTwin;
+    trace::TrackRow track = {};
+  };
+
+  LaneEntry& Entry(std::string_view packed) {
+    const auto [it, added] = index_.try_emplace(std::string(packed), entries_.size());
+    if (added) entries_.push_back({.packed = std::string(packed)});
+    return entries_[it->second];
+  }
+
+  std::unordered_map<std::string, size_t> index_;
+  std::vector<LaneEntry> entries_;
+  std::vector<std::string> pids_;
+};
+
+/// Numbers strings and categories of a block in the store.
+void NumberTexts(const Block& block, const Worker& worker, IdMaps& map, trace::Store& store) {
+  map.strings.resize(worker.strings.size());
+  for (const uint32_t id : block.used_strings) {
+    if (!map.strings[id].valid()) map.strings[id] = store.strings.Intern(worker.strings.Text(id));
+  }
+  map.categories.resize(worker.categories.size(), 0);
+  for (const uint32_t id : block.used_categories) {
+    const std::string_view text = worker.categories.Text(id);
+    auto it = std::find_if(store.categories.begin(), store.categories.end(),
+                           [text](const auto& category) { return category.name == text; });
+    if (it == store.categories.end()) {
+      if (store.categories.size() >= kMaxCategories) {
+        store.diagnostics.Report(kineto::kTooManyCategories, {}, {});
+        if (store.categories.size() == kMaxCategories) store.categories.push_back({"(other categories)"});
+        map.categories[id] = kMaxCategories;
+        continue;
+      }
+      store.categories.push_back({std::string(text), worker.kinds[id]});
+      it = store.categories.end() - 1;
+    }
+    map.categories[id] = static_cast<uint8_t>(it - store.categories.begin());
+  }
+}
+
+void AppendPoints(const Block& block, const Worker& worker, const IdMaps& map, trace::Nanos base, LaneNumbering& lanes,
+                  trace::Store& store) {
+  std::unordered_map<uint32_t, trace::TrackRow> rows;
+  for (const uint32_t lane : block.used_lanes) rows[lane] = lanes.Track(worker.lanes.Text(lane));
+  for (const auto& point : block.instants) {
+    store.instants.push_back({point.at + base, map.strings[point.name], rows[point.lane]});
+  }
+  for (const auto& flow : block.flows) {
+    store.flows.push_back({flow.at + base, flow.id, map.strings[flow.name], rows[flow.lane], flow.phase});
+  }
+  for (const auto& sample : block.counters) {
+    // The process is not known yet: the track's row stands in for it until processes are named.
+    store.counters.push_back({sample.at + base, map.strings[sample.name],
+                              trace::ProcessRow(rows[sample.lane].value()), sample.value});
+  }
+}
+
+/// Drops spans of blocks beyond the limit of row numbers.
+void LimitSpans(FileParts& parts, uint64_t max_spans, uint64_t& total, trace::Store& store) {
+  for (auto& block : parts.blocks) {
+    if (total + block->spans > max_spans) {
+      store.diagnostics.Report(kineto::kTooManySpans, parts.file, {}, block->spans);
+      block->tally.dropped += block->tally.spans;
+      block->tally.spans = 0;
+      block->segments.clear();
+      block->spans = 0;
+    }
+    total += block->spans;
+  }
+}
+
+template <class T>
+void Resize(T& vector, size_t n) {
+  vector.reserve(n);
+  base::AdviseHugePages(vector.data(), n * sizeof(*vector.data()));
+  vector.resize(n);
+}
+
+void ResizeColumns(trace::Store& store, uint64_t spans, const ArgOffsets& args, unsigned threads) {
+  const std::vector<std::function<void()>> columns = {
+      [&] { Resize(store.spans.begin, spans); },
+      [&] { Resize(store.spans.duration, spans); },
+      [&] { Resize(store.spans.name, spans); },
+      [&] { Resize(store.spans.track, spans); },
+      [&] { Resize(store.spans.category, spans); },
+      [&] { Resize(store.op_args.values(), args.op); },
+      [&] { Resize(store.op_args.rows(), args.op); },
+      [&] { Resize(store.gpu_args.values(), args.gpu); },
+      [&] { Resize(store.gpu_args.rows(), args.gpu); },
+      [&] { Resize(store.py_args.values(), args.py); },
+      [&] { Resize(store.py_args.rows(), args.py); },
+      [&] { Resize(store.comm_args.values(), args.comm); },
+      [&] { Resize(store.comm_args.rows(), args.comm); },
+      [&] { Resize(store.attributes.values(), args.attributes); },
+      [&] { Resize(store.attributes.rows(), args.attributes); },
+  };
+  base::ParallelFor(threads, columns.size(), [&columns](size_t i) { columns[i](); });
+}
+
+/// Gives every piece its place, tracks their rows. Returns the totals.
+ArgOffsets PlacePieces(std::vector<Piece>& pieces, trace::Store& store, uint64_t& spans) {
+  ArgOffsets at;
+  for (auto& piece : pieces) {
+    const uint64_t count = SpanCount(piece);
+    const ArgOffsets counts = ArgCounts(piece);
+    piece.first_span = spans;
+    piece.args = at;
+    auto& track = store.tracks[piece.track.value()];
+    if (track.span_count == 0) track.first_span = static_cast<uint32_t>(spans);
+    track.span_count += static_cast<uint32_t>(count);
+    spans += count;
+    at.op += counts.op;
+    at.gpu += counts.gpu;
+    at.py += counts.py;
+    at.comm += counts.comm;
+    at.attributes += counts.attributes;
+    for (const auto& run : piece.runs) {
+      for (const auto& source : run) source.block->pending_uses.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  return at;
+}
+
+/// Pieces in the order of their place in time, so that blocks, which hold all tracks of a time range, go early.
+std::vector<size_t> WorkOrder(const std::vector<Piece>& pieces) {
+  std::vector<std::pair<trace::Nanos, size_t>> keyed;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Source& source = pieces[i].runs.front().front();
+    keyed.emplace_back(source.block->begin[source.first] + pieces[i].base_time, i);
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<size_t> order;
+  for (const auto& [begin, i] : keyed) order.push_back(i);
+  return order;
+}
+
+void Release(const Piece& piece) {
+  for (const auto& run : piece.runs) {
+    for (const auto& source : run) {
+      if (source.block->pending_uses.fetch_sub(1) == 1) source.block->memory.reset();
+    }
+  }
+}
+
+/// Everything of one file but its spans; returns the sources of each of its tracks.
+std::vector<std::pair<trace::TrackRow, std::vector<Source>>> TakeFile(
+    FileParts& parts, const std::vector<std::unique_ptr<Worker>>& workers, std::vector<IdMaps>& maps,
+    trace::Store& store, std::vector<std::string>& pids) {
+  LaneNumbering lanes;
+  for (const auto& block : parts.blocks) {
+    NumberTexts(*block, *workers[block->worker], maps[block->worker], store);
+    lanes.Note(*block, *workers[block->worker]);
+  }
+  const size_t first_track = store.tracks.size();
+  lanes.MakeTracks(store);
+  std::vector<std::pair<trace::TrackRow, std::vector<Source>>> sources;
+  for (size_t i = first_track; i < store.tracks.size(); ++i) {
+    sources.emplace_back(trace::TrackRow(static_cast<uint32_t>(i)), std::vector<Source>());
+  }
+  auto& file = store.files[parts.file.value()];
+  for (uint32_t b = 0; b < parts.blocks.size(); ++b) {
+    Block& block = *parts.blocks[b];
+    const Worker& worker = *workers[block.worker];
+    AppendPoints(block, worker, maps[block.worker], parts.base_time, lanes, store);
+    block.tally.AddTo(file);
+    store.diagnostics.Merge(block.diagnostics);
+    for (const auto& segment : block.segments) {
+      const auto track = lanes.Track(worker.lanes.Text(segment.lane)).value();
+      sources[track - first_track].second.push_back({&block, b, segment.first, segment.first + segment.count});
+    }
+  }
+  pids.insert(pids.end(), lanes.pids().begin(), lanes.pids().end());
+  return sources;
+}
+
+}  // namespace
+
+Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers, trace::Store& store,
+                   unsigned threads, uint64_t max_spans) {
+  std::vector<IdMaps> maps(workers.size());
+  std::vector<Piece> pieces;
+  Assembled out;
+  uint64_t total = 0;
+  for (auto& parts : files) {
+    out.first_tracks.push_back(store.tracks.size());
+    LimitSpans(parts, max_spans, total, store);
+    for (auto& [track, sources] : TakeFile(parts, workers, maps, store, out.pids)) {
+      for (auto& piece : CutTrack(track, sources)) {
+        piece.base_time = parts.base_time;
+        pieces.push_back(std::move(piece));
+      }
+    }
+  }
+  uint64_t spans = 0;
+  const ArgOffsets args = PlacePieces(pieces, store, spans);
+  ResizeColumns(store, spans, args, threads);
+  const auto order = WorkOrder(pieces);
+  base::ParallelFor(threads, order.size(), [&](size_t i) {
+    MergePiece(pieces[order[i]], maps, store);
+    Release(pieces[order[i]]);
+  });
+  out.first_tracks.push_back(store.tracks.size());
+  return out;
+}
+
+}  // namespace teller::ingest

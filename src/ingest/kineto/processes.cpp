@@ -1,0 +1,267 @@
+#include "ingest/kineto/processes.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "ingest/common/decimal.hpp"
+#include "ingest/common/rank.hpp"
+#include "ingest/common/text.hpp"
+#include "ingest/kineto/diagnostics.hpp"
+
+namespace teller::ingest {
+
+namespace {
+
+using trace::SpanKind;
+
+constexpr int kMaxRank = 1'000'000;  // no job has more; larger numbers are damage
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+bool StartsWith(std::string_view text, std::string_view front) { return text.substr(0, front.size()) == front; }
+
+std::string TopText(const FileIdentity& identity, const std::string& key) {
+  const auto it = identity.top.find(key);
+  if (it == identity.top.end() || it->second.size() < 2 || it->second.front() != '"') return {};
+  std::string out;
+  Unescape(std::string_view(it->second).substr(1, it->second.size() - 2), out);
+  return out;
+}
+
+struct Distributed {
+  std::optional<int> rank;
+  std::optional<int> world_size;
+};
+
+Distributed ReadDistributed(const FileIdentity& identity, base::Diagnostics& diagnostics) {
+  Distributed out;
+  const auto it = identity.top.find("distributedInfo");
+  if (it == identity.top.end()) return out;
+  simdjson::padded_string padded(it->second);
+  simdjson::dom::parser parser;
+  simdjson::dom::object object;
+  if (parser.parse(padded).get(object)) {
+    diagnostics.Report(kineto::kBadRank, identity.file, "distributedInfo is no valid object");
+    return out;
+  }
+  const auto number = [&](std::string_view key) -> std::optional<int> {
+    simdjson::dom::element element;
+    if (object[key].get(element)) return std::nullopt;
+    int64_t value = 0;
+    if (element.get(value) || value < 0 || value > kMaxRank) {
+      diagnostics.Report(kineto::kBadRank, identity.file, std::string(key));
+      return std::nullopt;
+    }
+    return static_cast<int>(value);
+  };
+  out.rank = number("rank");
+  out.world_size = number("world_size");
+  return out;
+}
+
+bool IsHostWork(SpanKind kind) {
+  return kind == SpanKind::kPython || kind == SpanKind::kOp || kind == SpanKind::kAnnotation ||
+         kind == SpanKind::kRuntime || kind == SpanKind::kDriver || kind == SpanKind::kOther;
+}
+
+/// What one pid of the file does.
+struct PidUse {
+  std::string pid;
+  uint64_t host_spans = 0;
+  uint64_t device_spans = 0;
+};
+
+std::vector<PidUse> CountUses(const FileIdentity& identity, const std::vector<std::string>& pids,
+                              const trace::Store& store) {
+  std::vector<PidUse> uses;
+  for (size_t t = identity.first_track; t < identity.last_track; ++t) {
+    auto it = std::find_if(uses.begin(), uses.end(), [&](const PidUse& use) { return use.pid == pids[t]; });
+    if (it == uses.end()) it = uses.insert(uses.end(), {pids[t]});
+    const auto& track = store.tracks[t];
+    if (track.is_stream) {
+      it->device_spans += track.span_count;
+      continue;
+    }
+    for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
+      if (IsHostWork(store.kind(row))) ++it->host_spans;
+    }
+  }
+  return uses;
+}
+
+/// True when the file says that the pid numbers a device.
+bool IsDevicePid(const FileIdentity& identity, const std::string& pid) {
+  bool device = false;
+  for (const auto& naming : identity.namings) {
+    if (naming.what != Naming::What::kProcessLabels || naming.pid != pid) continue;
+    if (naming.text == "CPU") return false;
+    device = device || StartsWith(naming.text, "GPU");
+  }
+  return device;
+}
+
+/// Pid of the process that was profiled, where no span tells: the first that was named and is no device.
+std::string NamedPid(const FileIdentity& identity) {
+  for (const auto& naming : identity.namings) {
+    if (naming.what == Naming::What::kProcess) return naming.pid;
+  }
+  return identity.namings.empty() ? std::string() : identity.namings.front().pid;
+}
+
+const std::string* FindName(const FileIdentity& identity, Naming::What what, const std::string& pid) {
+  for (const auto& naming : identity.namings) {
+    if (naming.what == what && naming.pid == pid) return &naming.text;
+  }
+  return nullptr;
+}
+
+std::string EngineOfNames(const FileIdentity& identity) {
+  for (const auto& naming : identity.namings) {
+    const std::string text = Lower(naming.text);
+    if (text.find("vllm::") != std::string::npos) return "vllm";
+    if (text.find("sglang::") != std::string::npos) return "sglang";
+    if (StartsWith(text, "llama-") || StartsWith(text, "llama.cpp")) return "llama.cpp";
+  }
+  return {};
+}
+
+/// What the names of a file's spans prove about the engine, best proof first. SGLang borrows operators and modules of
+/// vLLM, never the other way round, so its marks count before vLLM's.
+enum Proof : size_t { kLlamaHook, kSglangStep, kVllmStep, kSglangFrame, kVllmFrame, kSglangOp, kVllmOp, kProofs };
+constexpr std::array<std::string_view, kProofs> kProven = {"llama.cpp", "sglang", "vllm", "sglang",
+                                                           "vllm",      "sglang", "vllm"};
+
+Proof ProofOf(SpanKind kind, std::string_view name, std::string_view category) {
+  const auto in_package = [name](std::string_view package) {
+    const size_t at = name.find(package);
+    return at == 0 || (at != std::string_view::npos && name[at - 1] == '/');
+  };
+  if (category == "llama") return kLlamaHook;
+  if (kind == SpanKind::kAnnotation) {
+    if (StartsWith(name, "step[") && name.find("bs=") != std::string_view::npos) return kSglangStep;
+    if (StartsWith(name, "execute_") && name.find("_generation_") != std::string_view::npos) return kVllmStep;
+  }
+  if (kind == SpanKind::kPython) {
+    if (in_package("sglang/")) return kSglangFrame;
+    if (in_package("vllm/")) return kVllmFrame;
+  }
+  if (kind == SpanKind::kOp) {
+    if (StartsWith(name, "sglang::") || StartsWith(name, "sgl_kernel::")) return kSglangOp;
+    if (StartsWith(name, "vllm::")) return kVllmOp;
+  }
+  return kProofs;
+}
+
+std::string EngineOfSpans(const FileIdentity& identity, const trace::Store& store) {
+  std::vector<bool> asked(store.strings.size(), false);
+  size_t best = kProofs;
+  for (size_t t = identity.first_track; t < identity.last_track; ++t) {
+    const auto& track = store.tracks[t];
+    for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
+      const trace::StringId name = store.spans.name[row];
+      if (asked[name.value()]) continue;
+      asked[name.value()] = true;
+      const auto& category = store.categories[store.spans.category[row]];
+      best = std::min<size_t>(best, ProofOf(category.kind, store.strings.Text(name), category.name));
+    }
+  }
+  return best < kProofs ? std::string(kProven[best]) : std::string();
+}
+
+std::string FindEngine(const FileIdentity& identity, const trace::Store& store) {
+  if (identity.top.count("vllm_version") != 0) return "vllm";
+  if (identity.top.count("sglang_version") != 0) return "sglang";
+  if (auto engine = EngineOfNames(identity); !engine.empty()) return engine;
+  if (auto engine = EngineOfSpans(identity, store); !engine.empty()) return engine;
+  const bool kineto = identity.top.count("schemaVersion") != 0 || identity.top.count("distributedInfo") != 0 ||
+                      identity.top.count("baseTimeNanoseconds") != 0;
+  return kineto ? "torch" : "";
+}
+
+void NameTracks(const FileIdentity& identity, const std::vector<std::string>& pids, trace::Store& store) {
+  std::map<std::pair<std::string, std::string>, const std::string*> names;
+  for (const auto& naming : identity.namings) {
+    if (naming.what == Naming::What::kThread) names[{naming.pid, naming.tid}] = &naming.text;
+  }
+  for (size_t t = identity.first_track; t < identity.last_track; ++t) {
+    const auto it = names.find({pids[t], store.tracks[t].tid});
+    if (it == names.end()) continue;
+    std::string name = *it->second;
+    while (!name.empty() && name.back() == ' ') name.pop_back();
+    store.tracks[t].name = std::move(name);
+  }
+}
+
+}  // namespace
+
+std::string EngineProcessName(std::string_view process_name) {
+  const std::string lower = Lower(process_name);
+  for (const std::string_view prefix : {"vllm::", "sglang::"}) {
+    if (StartsWith(lower, prefix)) return std::string(process_name.substr(prefix.size()));
+  }
+  const bool interpreter = StartsWith(lower, "python") &&
+                           lower.find_first_not_of("0123456789.", 6) == std::string::npos;
+  return interpreter || lower == "pt_main_thread" ? std::string() : std::string(process_name);
+}
+
+trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::FileRow file,
+                      base::Diagnostics& diagnostics) {
+  const auto it = top.find("baseTimeNanoseconds");
+  if (it == top.end()) return 0;
+  const auto value = ParseInteger(it->second);
+  if (!value || *value < 0 || *value > kMaxNanos) {
+    diagnostics.Report(kineto::kBadBase, file, Snippet(it->second));
+    return 0;
+  }
+  return *value;
+}
+
+void ResolveProcesses(const FileIdentity& identity, const std::vector<std::string>& pids, trace::Store& store) {
+  const auto uses = CountUses(identity, pids, store);
+  const auto main = std::max_element(
+      uses.begin(), uses.end(), [](const PidUse& a, const PidUse& b) { return a.host_spans < b.host_spans; });
+  const bool any_host = main != uses.end() && main->host_spans > 0;
+  const bool any_device = std::any_of(uses.begin(), uses.end(), [](const PidUse& u) { return u.device_spans > 0; });
+  const bool idle = !any_host && !any_device;
+  const std::string main_pid = any_host ? main->pid : NamedPid(identity);
+
+  auto& file = store.files[identity.file.value()];
+  const Distributed distributed = ReadDistributed(identity, store.diagnostics);
+  file.rank = distributed.rank;
+  if (!file.rank && !idle) file.rank = RankFromPath(file.path);
+  if (idle && file.records_read > 0) file.note = "empty: an idle process";
+
+  trace::Process process;
+  process.file = identity.file;
+  process.rank = file.rank;
+  process.world_size = distributed.world_size;
+  process.host = TopText(identity, "host_name");
+  process.engine = FindEngine(identity, store);
+  std::map<std::string, trace::ProcessRow> rows;
+  const auto add = [&](const std::string& pid) {
+    process.pid = pid;
+    const std::string* name = FindName(identity, Naming::What::kProcess, pid);
+    process.name = name != nullptr ? EngineProcessName(*name) : std::string();
+    rows[pid] = trace::ProcessRow(static_cast<uint32_t>(store.processes.size()));
+    store.processes.push_back(process);
+  };
+  add(main_pid);
+  for (const auto& use : uses) {
+    const bool own = use.host_spans > 0 && use.device_spans == 0 && !IsDevicePid(identity, use.pid);
+    if (own && use.pid != main_pid) add(use.pid);
+  }
+  for (size_t t = identity.first_track; t < identity.last_track; ++t) {
+    const auto it = rows.find(pids[t]);
+    store.tracks[t].process = it != rows.end() ? it->second : rows[main_pid];
+  }
+  NameTracks(identity, pids, store);
+}
+
+}  // namespace teller::ingest

@@ -1,0 +1,243 @@
+#include "ingest/run.hpp"
+
+#include <algorithm>
+
+#include "base/byte_source.hpp"
+#include "ingest/common/discover.hpp"
+#include "ingest/common/rank.hpp"
+#include "ingest/common/sniff.hpp"
+#include "ingest/flight_recorder/flight_recorder.hpp"
+#include "ingest/kineto/kineto.hpp"
+#include "ingest/kineto/top_level.hpp"
+#include "ingest/log/log_reader.hpp"
+
+namespace teller::ingest {
+
+namespace {
+
+using base::DiagnosticKind;
+using base::Severity;
+
+constexpr DiagnosticKind kMissing = {"input.missing", Severity::kError, "a named file or directory does not exist"};
+constexpr DiagnosticKind kUnreadable = {"input.unreadable", Severity::kError, "the system refused to read a file"};
+constexpr DiagnosticKind kNotUsed = {"input.not_used", Severity::kInfo,
+                                     "a file of a kind that is not read; the file list says why"};
+constexpr DiagnosticKind kNamedNotUsed = {"input.named_not_used", Severity::kDataLoss,
+                                          "a file that was named is of a kind that is not read"};
+constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
+                                        "a file that should hold a trace is empty; the writer probably died"};
+constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
+constexpr DiagnosticKind kLonelyArrival = {"input.arrival_without_log", Severity::kNotice,
+                                           "arrival times without a log beside them; not used"};
+
+constexpr std::string_view kExpected =
+    "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, or text logs";
+constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
+
+/// A file and what it turned out to be.
+struct Input {
+  Found found;
+  Sniffed sniffed;
+  trace::FileRow row;
+};
+
+std::string Folder(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+/// Looks for an event array behind a long head.
+bool FindEvents(const std::string& path) {
+  auto source = base::OpenFile(path);
+  if (!source) return false;
+  TopLevelScanner scanner;
+  std::string chunk(kSniffBytes, '\0');
+  for (uint64_t read = 0; read < kMaxHead;) {
+    auto got = (*source)->Read(chunk.data(), chunk.size());
+    if (!got || *got == 0) return false;
+    read += *got;
+    std::string_view text(chunk.data(), *got);
+    const auto stop = scanner.Feed(text);
+    if (stop != TopLevelScanner::Stop::kNeedMore) return stop == TopLevelScanner::Stop::kEvents && !scanner.bare_array();
+  }
+  return false;
+}
+
+base::Result<Sniffed> SniffFile(const std::string& path) {
+  auto source = base::OpenFile(path);
+  if (!source) return source.error();
+  std::string head(kSniffBytes, '\0');
+  auto got = (*source)->Read(head.data(), head.size());
+  if (!got) return got.error();
+  head.resize(*got);
+  if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, "damaged from its first byte on"};
+  Sniffed sniffed = SniffKind(head, *got < kSniffBytes, path);
+  if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
+  return sniffed;
+}
+
+class RunReader {
+ public:
+  explicit RunReader(const RunOptions& options) : options_(options) {}
+
+  base::Result<trace::Store> Read(const RunInputs& inputs) {
+    std::vector<base::Error> problems;
+    for (auto& found : Discover(inputs.paths, inputs.logs, problems)) Classify(std::move(found), problems);
+    for (const auto& problem : problems) {
+      store_.diagnostics.Report(problem.code == base::Code::kNotFound ? kMissing : kUnreadable, {}, problem.Text());
+    }
+    if (!AnyUsable()) return NothingUsable(inputs, problems);
+    for (const auto& input : inputs_) NoteUnused(input);
+    TELLER_TRY(ReadTraces());
+    ReadRecorders();
+    ReadLogs();
+    if (Cancelled()) return base::Error{base::Code::kCancelled, "stopped while reading"};
+    return std::move(store_);
+  }
+
+ private:
+  bool Cancelled() const { return options_.progress != nullptr && options_.progress->cancelled(); }
+
+  void Classify(Found found, std::vector<base::Error>& problems) {
+    Input input;
+    input.found = std::move(found);
+    trace::File file;
+    file.path = input.found.shown;
+    auto sniffed = SniffFile(input.found.path);
+    if (sniffed) {
+      input.sniffed = *sniffed;
+      if (input.found.as_log && input.sniffed.kind != Kind::kEmpty) input.sniffed = {Kind::kLog, {}};
+    } else {
+      problems.push_back(sniffed.error());
+      file.note = sniffed.error().message;
+    }
+    switch (input.sniffed.kind) {
+      case Kind::kTrace: file.kind = "kineto"; break;
+      case Kind::kFlightRecorder: file.kind = "flight-recorder"; break;
+      case Kind::kLog: file.kind = "log"; break;
+      case Kind::kArrival: file.kind = "log-arrival"; break;
+      case Kind::kEmpty:
+      case Kind::kJsonUnknown:
+      case Kind::kOther:
+        file.kind = "other";
+        if (file.note.empty()) file.note = input.sniffed.note;
+        break;
+    }
+    input.row = trace::FileRow(static_cast<uint32_t>(store_.files.size()));
+    store_.files.push_back(std::move(file));
+    inputs_.push_back(std::move(input));
+  }
+
+  bool AnyUsable() const {
+    return std::any_of(inputs_.begin(), inputs_.end(), [](const Input& input) {
+      const Kind kind = input.sniffed.kind;
+      return kind == Kind::kTrace || kind == Kind::kFlightRecorder || kind == Kind::kLog;
+    });
+  }
+
+  base::Error NothingUsable(const RunInputs& inputs, const std::vector<base::Error>& problems) const {
+    if (!problems.empty()) return problems.front();
+    const std::string& first = inputs.paths.empty() ? inputs.logs.front() : inputs.paths.front();
+    if (inputs_.size() == 1 && inputs_.front().found.named) {
+      const auto& note = store_.files.front().note;
+      return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), first};
+    }
+    return {base::Code::kNotFound, "neither traces nor logs in here; " + std::string(kExpected), first};
+  }
+
+  void NoteUnused(const Input& input) {
+    const auto& file = store_.files[input.row.value()];
+    if (file.kind != "other") return;
+    const Kind kind = input.sniffed.kind;
+    if (kind == Kind::kEmpty) {
+      const bool trace = EndsWith(input.found.path, ".json") || EndsWith(input.found.path, ".gz");
+      store_.diagnostics.Report(trace ? kEmptyTrace : kEmptyFile, input.row, {});
+    } else if (!input.sniffed.note.empty()) {
+      store_.diagnostics.Report(input.found.named ? kNamedNotUsed : kNotUsed, input.row, file.note);
+    }
+  }
+
+  base::Status ReadTraces() {
+    std::vector<KinetoInput> traces;
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind == Kind::kTrace) traces.push_back({input.row, input.found.path});
+    }
+    return ReadKineto(traces, store_, options_);
+  }
+
+  /// Opens a file for a reader; a refusal becomes a diagnostic.
+  std::unique_ptr<base::ByteSource> Open(const Input& input) {
+    auto source = base::OpenFile(input.found.path);
+    if (source) return std::move(*source);
+    Refuse(input, source.error());
+    return nullptr;
+  }
+
+  void Refuse(const Input& input, const base::Error& error) {
+    store_.files[input.row.value()].note = error.message;
+    store_.diagnostics.Report(kUnreadable, input.row, error.message);
+  }
+
+  void ReadRecorders() {
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind != Kind::kFlightRecorder || Cancelled()) continue;
+      if (auto source = Open(input); source != nullptr) {
+        const auto status = ReadFlightRecorder(*source, input.row, store_, options_.limits);
+        if (!status) Refuse(input, status.error());
+      }
+    }
+  }
+
+  void ReadLogs() {
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind != Kind::kLog || Cancelled()) continue;
+      store_.files[input.row.value()].rank = RankFromPath(input.found.path);
+      if (auto source = Open(input); source != nullptr) {
+        const auto status = ReadLog(*source, input.row, store_, options_.limits);
+        if (!status) Refuse(input, status.error());
+      }
+    }
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind == Kind::kArrival && !Cancelled()) ReadArrivals(input);
+    }
+    ResolveLogTimes(store_);
+  }
+
+  /// Arrival times belong to the log in the same folder: a collector's server.log where there are several.
+  void ReadArrivals(const Input& arrivals) {
+    const Input* log = nullptr;
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind != Kind::kLog || Folder(input.found.path) != Folder(arrivals.found.path)) continue;
+      const bool better = EndsWith(input.found.path, "/server.log");
+      if (log == nullptr || better) log = &input;
+    }
+    if (log == nullptr) {
+      store_.files[arrivals.row.value()].note = "no log beside it";
+      store_.diagnostics.Report(kLonelyArrival, arrivals.row, {});
+      return;
+    }
+    if (auto source = Open(arrivals); source != nullptr) {
+      const auto status = ReadLogArrivals(*source, arrivals.row, log->row, store_);
+      if (!status) Refuse(arrivals, status.error());
+    }
+  }
+
+  const RunOptions& options_;
+  trace::Store store_;
+  std::vector<Input> inputs_;
+};
+
+}  // namespace
+
+base::Result<trace::Store> ReadRun(const RunInputs& inputs, const RunOptions& options) {
+  if (inputs.paths.empty() && inputs.logs.empty()) {
+    return base::Error{base::Code::kUsage, "no input named; " + std::string(kExpected)};
+  }
+  return RunReader(options).Read(inputs);
+}
+
+}  // namespace teller::ingest
