@@ -1,0 +1,151 @@
+#include "align/align.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace teller::align {
+
+namespace {
+
+using trace::LogRecord;
+using trace::Nanos;
+using trace::ProcessRow;
+using trace::Step;
+
+struct Owner {
+  ProcessRow process;
+  double confidence = 0;
+  const char* reason = "";
+};
+
+class Aligner {
+ public:
+  Aligner(trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees) {
+    for (uint32_t i = 0; i < trees.steps.size(); ++i) steps_of_[trees.steps[i].process.value()].push_back(i);
+    for (uint32_t p = 0; p < store.processes.size(); ++p) {
+      const auto& process = store.processes[p];
+      int64_t pid = -1;
+      const auto [end, error] = std::from_chars(process.pid.data(), process.pid.data() + process.pid.size(), pid);
+      if (error == std::errc() && end == process.pid.data() + process.pid.size()) Unique(by_pid_, pid, p);
+      if (process.rank.has_value()) Unique(by_rank_, *process.rank, p);
+      if (!process.name.empty()) Unique(by_name_, process.name, p);
+    }
+  }
+
+  void Run() {
+    for (LogRecord& record : store_.logs) {
+      const Owner owner = OwnerOf(record);
+      record.trace_process = owner.process;
+      record.align_confidence = owner.confidence;
+      record.align_reason = owner.reason;
+      if (record.at == trace::kNoTime) continue;
+      if (owner.process.valid()) {
+        AlignStep(record, owner.process);
+      } else if (steps_of_.size() == 1) {
+        // Another process of the same service: its lines belong to what the only traced worker did at the time.
+        AlignStep(record, ProcessRow(steps_of_.begin()->first));
+        record.align_confidence *= 0.5;
+      }
+    }
+  }
+
+ private:
+  template <class Key>
+  static void Unique(std::map<Key, ProcessRow>& map, const Key& key, uint32_t row) {
+    const auto [it, fresh] = map.try_emplace(key, ProcessRow(row));
+    if (!fresh) it->second = ProcessRow();  // named twice: proves nothing
+  }
+
+  template <class Key>
+  static ProcessRow Find(const std::map<Key, ProcessRow>& map, const Key& key) {
+    const auto it = map.find(key);
+    return it == map.end() ? ProcessRow() : it->second;
+  }
+
+  Owner OwnerOf(const LogRecord& record) const {
+    if (record.pid.has_value()) {
+      if (const ProcessRow p = Find(by_pid_, *record.pid); p.valid()) return {p, 1.0, "same process id"};
+    }
+    const auto rank = record.rank.has_value() ? record.rank : store_.files[record.file.value()].rank;
+    if (rank.has_value()) {
+      if (const ProcessRow p = Find(by_rank_, *rank); p.valid()) return {p, 0.95, "same rank"};
+    }
+    if (!record.process.empty()) {
+      if (const ProcessRow p = Find(by_name_, record.process); p.valid()) return {p, 0.9, "same process name"};
+      return {};
+    }
+    if (store_.processes.size() == 1) return {ProcessRow(0), 0.7, "the only traced process"};
+    return {};
+  }
+
+  /// Tokens that a statistics line tells of one step, or nothing.
+  static std::optional<double> StepTokens(const LogRecord& record) {
+    double sum = 0;
+    bool any = false;
+    for (const auto& [key, value] : record.statistics) {
+      if (key == "context_tokens" || key == "generation_tokens" || key == "new_token" || key == "new_tokens") {
+        sum += value;
+        any = true;
+      }
+    }
+    return any ? std::optional(sum) : std::nullopt;
+  }
+
+  void AlignStep(LogRecord& record, ProcessRow process) const {
+    const auto found = steps_of_.find(process.value());
+    if (found == steps_of_.end()) return;
+    const auto& list = found->second;
+    const Nanos from = record.at - record.at_error;
+    const Nanos to = record.at + record.at_error;
+    auto it = std::lower_bound(list.begin(), list.end(), from, [&](uint32_t s, Nanos t) { return trees_.steps[s].end < t; });
+    std::vector<uint32_t> near;
+    for (; it != list.end(); ++it) {
+      const Step& step = trees_.steps[*it];
+      const Nanos begin = step.begin - std::max<Nanos>(0, step.gap_before);
+      if (begin > to) break;
+      near.push_back(*it);
+    }
+    if (near.empty()) return;
+    uint32_t chosen = near.front();
+    double share = 1.0 / static_cast<double>(near.size());
+    if (const auto tokens = StepTokens(record); tokens.has_value() && near.size() > 1) {
+      std::vector<uint32_t> fitting;
+      for (const uint32_t s : near) {
+        if (static_cast<double>(trees_.steps[s].new_tokens) == *tokens) fitting.push_back(s);
+      }
+      if (!fitting.empty()) {
+        near = std::move(fitting);
+        share = 1.0 / static_cast<double>(near.size());
+      }
+    }
+    Nanos best = INT64_MAX;
+    for (const uint32_t s : near) {
+      const Step& step = trees_.steps[s];
+      const Nanos away = record.at < step.begin ? step.begin - record.at : std::max<Nanos>(0, record.at - step.end);
+      if (away < best) {
+        best = away;
+        chosen = s;
+      }
+    }
+    record.step = trace::StepRow(chosen);
+    record.align_confidence = std::max(0.05, record.align_confidence > 0 ? record.align_confidence * share : 0.8 * share);
+    record.align_reason += record.align_reason.empty() ? "time inside the step" : ", time inside the step";
+    if (near.size() > 1) record.align_reason += " or one of its " + std::to_string(near.size() - 1) + " neighbours";
+  }
+
+  trace::Store& store_;
+  const trace::Trees& trees_;
+  std::map<uint32_t, std::vector<uint32_t>> steps_of_;
+  std::map<int64_t, ProcessRow> by_pid_;
+  std::map<int, ProcessRow> by_rank_;
+  std::map<std::string, ProcessRow> by_name_;
+};
+
+}  // namespace
+
+void AlignLogs(trace::Store& store, const trace::Trees& trees) { Aligner(store, trees).Run(); }
+
+}  // namespace teller::align

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "trace/step.hpp"
+#include "trace/store.hpp"
+
+namespace teller::align {
+
+/// Ties every log record to the traced process that wrote it and to the step in or before which it was written, with a
+/// confidence and the reason. A record's process is found by process id, else by rank, else by the only process of that
+/// name, else by the only traced process of the run. Its step is the one whose interval, widened by the gap before it and
+/// by the record's time error, holds the record's time; when the error spans several steps the confidence is one over
+/// their number, and statistics lines that tell a step's tokens pick the step whose shape they fit.
+void AlignLogs(trace::Store& store, const trace::Trees& trees);
+
+}  // namespace teller::align

@@ -1,0 +1,58 @@
+#include "engine/engine.hpp"
+
+#include <chrono>
+
+#include "align/align.hpp"
+#include "locate/locate.hpp"
+#include "tree/build.hpp"
+
+namespace teller::engine {
+
+namespace {
+
+/// Appends the wall time since construction to a list of stages.
+class Stage {
+ public:
+  Stage(Run& run, std::string name) : run_(run), name_(std::move(name)), begin_(std::chrono::steady_clock::now()) {}
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  ~Stage() {
+    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+    run_.stage_ns.emplace_back(std::move(name_), ns);
+  }
+
+ private:
+  Run& run_;
+  std::string name_;
+  std::chrono::steady_clock::time_point begin_;
+};
+
+}  // namespace
+
+base::Result<Run> Open(const Options& options) {
+  Run run;
+  ingest::RunOptions read;
+  read.threads = options.threads;
+  read.progress = options.progress;
+  {
+    const Stage stage(run, "read");
+    auto store = ingest::ReadRun(options.inputs, read);
+    if (!store) return store.error();
+    run.store = std::move(*store);
+  }
+  {
+    const Stage stage(run, "trees");
+    run.trees = tree::Build(run.store, options.threads);
+  }
+  {
+    const Stage stage(run, "align");
+    align::AlignLogs(run.store, run.trees);
+  }
+  return run;
+}
+
+trace::Diagnosis Diagnose(const Run& run, const Options& options) {
+  return locate::Locate(run.store, run.trees, {.false_alarms = options.false_alarms});
+}
+
+}  // namespace teller::engine

@@ -1,0 +1,300 @@
+#include "locate/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "locate/naming.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Evidence;
+using trace::FaultClass;
+using trace::Finding;
+
+std::string Ms(trace::Nanos ns) {
+  const double ms = static_cast<double>(ns) / 1e6;
+  return ms < 10 ? fmt::format("{:.2f} ms", ms) : fmt::format("{:.0f} ms", ms);
+}
+
+class Writer {
+ public:
+  Writer(const Scene& scene, const Hypothesis& h) : scene_(scene), store_(scene.store), h_(h) {}
+
+  Finding Run() {
+    finding_.false_alarm_probability = h_.false_alarm;
+    finding_.score = std::clamp(1.0 - std::pow(h_.false_alarm, 0.5), 0.0, 0.999);
+    finding_.culprit.rank = h_.rank;
+    finding_.culprit.process = ProcessName(store_, h_.process);
+    finding_.onset = h_.onset;
+    finding_.end = h_.end;
+    finding_.cost = h_.lost;
+    finding_.view = "vertical";
+    AddSteps();
+    switch (h_.trouble) {
+      case Trouble::kSlowOperator: SlowOperator(); break;
+      case Trouble::kHostWork: HostWork(); break;
+      case Trouble::kGapWork: GapWork(); break;
+      case Trouble::kPause: Pause(); break;
+      case Trouble::kStarvation: Starvation(); break;
+      case Trouble::kSlowTransfer: SlowTransfer(); break;
+      case Trouble::kLateRank: LateRank(); break;
+    }
+    AddVictims();
+    return std::move(finding_);
+  }
+
+ private:
+  void Class(FaultClass fault, std::vector<trace::Alternative> alternatives) {
+    finding_.fault = fault;
+    finding_.alternatives = std::move(alternatives);
+  }
+
+  void AddSteps() {
+    Nanos worst = -1;
+    for (size_t i = 0; i < h_.steps.size(); ++i) {
+      const trace::Step& step = scene_.trees.steps[h_.steps[i]];
+      trace::AbnormalStep abnormal;
+      abnormal.row = trace::StepRow(h_.steps[i]);
+      abnormal.rank = step.rank;
+      abnormal.index = step.index;
+      abnormal.name = step.name;
+      abnormal.begin = h_.in_gap ? step.begin - scene_.profiles[h_.steps[i]].gap : step.begin;
+      abnormal.end = step.end;
+      const auto share = static_cast<double>(h_.lost_in[i]) / static_cast<double>(std::max<Nanos>(1, step.end - abnormal.begin));
+      abnormal.score = std::clamp(share, 0.0, 1.0);
+      finding_.steps.push_back(std::move(abnormal));
+      if (h_.lost_in[i] > worst) {
+        worst = h_.lost_in[i];
+        const Nanos observed = step.end - finding_.steps.back().begin;
+        finding_.step_observed = observed;
+        finding_.step_without = std::max<Nanos>(0, observed - h_.lost_in[i]);
+      }
+    }
+    std::stable_sort(finding_.steps.begin(), finding_.steps.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  }
+
+  std::string AddEvidence(Evidence::Kind kind, std::string text, trace::Nanos at, uint32_t span) {
+    Evidence e;
+    e.id = "E" + std::to_string(finding_.evidence.size() + 1);
+    e.kind = kind;
+    e.file = store_.processes[h_.process.value()].file;
+    e.at = at;
+    e.text = std::move(text);
+    if (span != kNoSpan) {
+      e.span = trace::SpanRow(span);
+      e.ref = "span:" + std::to_string(span);
+    } else {
+      e.ref = "step:" + std::to_string(h_.steps.empty() ? 0 : scene_.trees.steps[h_.steps.front()].index);
+    }
+    finding_.evidence.push_back(std::move(e));
+    return "[" + finding_.evidence.back().id + "]";
+  }
+
+  std::string Who() const {
+    const std::string name = ProcessName(store_, h_.process);
+    if (!h_.rank.has_value()) return name;
+    const std::string rank = "rank " + std::to_string(*h_.rank);
+    return name == "rank" + std::to_string(*h_.rank) ? rank : rank + " (" + name + ")";
+  }
+
+  std::string Steps() const {
+    if (h_.steps.empty()) return "the traced window";
+    const trace::Step& first = scene_.trees.steps[h_.steps.front()];
+    const trace::Step& last = scene_.trees.steps[h_.steps.back()];
+    if (h_.steps.size() == 1) return fmt::format("step {} ({})", first.index, first.name);
+    return fmt::format("{} steps between {} and {}", h_.steps.size(), first.index, last.index);
+  }
+
+  size_t Ranks() const {
+    std::set<int> ranks;
+    for (const auto& process : store_.processes) {
+      if (process.rank.has_value()) ranks.insert(*process.rank);
+    }
+    return ranks.size();
+  }
+
+  std::string Without() const {
+    if (!finding_.step_observed.has_value()) return {};
+    return fmt::format(" Without it the worst of these steps would have taken {} instead of {}.", Ms(*finding_.step_without),
+                       Ms(*finding_.step_observed));
+  }
+
+  void SlowOperator() {
+    const bool gpu = h_.slot.kind == SlotKey::Kind::kGpu;
+    Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostCpuBound, 0.1}});
+    finding_.culprit.layer = gpu ? "kernel" : "op";
+    finding_.culprit.op = std::string(store_.name(h_.span));
+    if (!h_.whole_operator) finding_.culprit.module = ModuleAt(store_, h_.span);
+    const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kSpan, fmt::format("{}{} takes {} where {} is normal", finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
+        h_.worst_begin, h_.span);
+    const std::string rest =
+        AddEvidence(Evidence::Kind::kStatistic,
+                    fmt::format("everything else in these steps takes {:.2f} times its normal time", h_.rest_ratio), h_.onset, kNoSpan);
+    finding_.explanation = fmt::format(
+        "On {}, {}{} is slow in {}: the worst call takes {} where {} is normal for this place and shape {}. It explains {} of lost time, "
+        "{} {}.{}",
+        Who(), finding_.culprit.op, h_.whole_operator ? " (all its calls)" : where, Steps(), Ms(h_.worst), Ms(h_.usual), worst,
+        Ms(h_.lost), h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps", rest,
+        Without());
+  }
+
+  void HostWork() {
+    Class(FaultClass::kHostCpuBound, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kRuntimePause, 0.1}});
+    finding_.culprit.layer = "python";
+    const std::string frame = DescribeFrame();
+    const std::string worst = AddEvidence(Evidence::Kind::kSpan,
+                                          fmt::format("{} of host time{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
+                                          h_.worst_begin, h_.span);
+    finding_.explanation = fmt::format(
+        "On {}, host code between operators is slow at the same place in {}: up to {}{} where {} is normal {}. It explains {} of lost "
+        "time; the operators themselves are as usual.{}",
+        Who(), Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost), Without());
+  }
+
+  /// Names the host frame over the worst piece, and takes its module.
+  std::string DescribeFrame() {
+    const trace::TrackRow track = Lane();
+    if (!track.valid()) return {};
+    frame_ = FrameOver(store_, track, h_.worst_begin, h_.worst_begin + h_.worst);
+    if (frame_ == kNoSpan || store_.kind(frame_) != trace::SpanKind::kPython) return {};
+    finding_.culprit.module = ModuleAt(store_, frame_);
+    return fmt::format(" in {}", store_.name(frame_));
+  }
+
+  trace::TrackRow Lane() const {
+    if (h_.steps.empty()) return {};
+    const trace::Step& step = scene_.trees.steps[h_.steps.front()];
+    return step.span.valid() ? store_.spans.track[step.span.value()] : trace::TrackRow();
+  }
+
+  void BlameScheduler() {
+    finding_.culprit.process = SchedulerName(store_, h_.process);
+    if (SchedulerIsElsewhere(store_, h_.process)) finding_.culprit.rank.reset();
+  }
+
+  void GapWork() {
+    Class(FaultClass::kHostCpuBound, {{FaultClass::kSchedStall, 0.2}, {FaultClass::kRuntimePause, 0.15}, {FaultClass::kIpcOverhead, 0.1}});
+    finding_.culprit.layer = "scheduler";
+    BlameScheduler();
+    const std::string frame = DescribeFrame();
+    finding_.culprit.module.clear();  // what runs between steps is no layer of the model
+    const std::string worst = AddEvidence(Evidence::Kind::kSpan,
+                                          fmt::format("{} between two steps{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
+                                          h_.worst_begin, frame_);
+    finding_.explanation = fmt::format(
+        "The time between steps is long before {}: up to {}{} where {} is normal, while sequences were running {}. It adds up to {}; the "
+        "steps themselves are as usual, so {} spends it on the host before the next forward pass.{}",
+        Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost), finding_.culprit.process, Without());
+  }
+
+  void Pause() {
+    finding_.culprit.layer = h_.in_gap ? "process" : "python";
+    if (h_.in_gap) BlameScheduler();
+    const std::string frame = DescribeFrame();
+    const bool own_work = frame_ != kNoSpan && store_.kind(frame_) == trace::SpanKind::kPython &&
+                          IsUniqueFrame(store_, frame_, h_.steps.size());
+    if (own_work) {
+      Class(FaultClass::kHostCpuBound, {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kStragglerRank, 0.2}});
+    } else {
+      Class(FaultClass::kRuntimePause, {{FaultClass::kCpuStarved, 0.2}, {FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.1}});
+    }
+    if (h_.in_gap || !own_work) finding_.culprit.module.clear();
+    const std::string place = h_.in_gap ? "between two steps" : "inside a step";
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kSpan, fmt::format("nothing ends for {} {}{}; {} is normal there", Ms(h_.worst), place, frame, Ms(h_.usual)),
+        h_.worst_begin, frame_ != kNoSpan ? frame_ : h_.span);
+    finding_.explanation = fmt::format(
+        "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs at its usual "
+        "speed, so neither an operator nor the load explains it.{}",
+        finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()), Ms(h_.worst), place, frame,
+        Ms(h_.usual), worst,
+        own_work ? "That code runs nowhere else in the trace." : "It happens at no particular place, as when a process is stopped or collects garbage.",
+        Without());
+  }
+
+  void Starvation() {
+    Class(FaultClass::kCpuStarved, {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostMemPressure, 0.1}});
+    finding_.culprit.layer = "host";
+    const auto ratio = static_cast<double>(h_.worst) / static_cast<double>(std::max<Nanos>(1, h_.usual));
+    const std::string worst = AddEvidence(Evidence::Kind::kStatistic,
+                                          fmt::format("the worst step takes {} where {} of its own work is normal", Ms(h_.worst), Ms(h_.usual)),
+                                          h_.worst_begin, kNoSpan);
+    finding_.explanation = fmt::format(
+        "On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: operators and host code alike lose time at changing "
+        "places, none stands out. That is what a process looks like that does not get its CPU. {} are lost.{}",
+        Who(), Steps(), ratio, worst, Ms(h_.lost), Without());
+  }
+
+  void SlowTransfer() {
+    Class(FaultClass::kNetLinkFault, {{FaultClass::kNetPathWrong, 0.2}, {FaultClass::kIntraLinkDegraded, 0.1}});
+    finding_.view = "horizontal";
+    finding_.culprit.layer = "network";
+    if (h_.span != kNoSpan) finding_.culprit.op = std::string(store_.name(h_.span));
+    Nanos late = 0;
+    for (const uint32_t c : h_.collectives) late += scene_.trees.collectives[c].late_by;
+    const Nanos mean_late = h_.collectives.empty() ? 0 : late / static_cast<Nanos>(h_.collectives.size());
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kCollective,
+        fmt::format("{} takes {} after the last rank has arrived; arrivals differ by {} on average", finding_.culprit.op, Ms(h_.worst), Ms(mean_late)),
+        h_.worst_begin, h_.span);
+    finding_.explanation = fmt::format(
+        "In {}, collectives are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, so the time goes into "
+        "moving data: {} are lost. With the traces alone the slow end of the link cannot be told with certainty; {} lost most.{}",
+        Steps(), finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost), Who(), Without());
+  }
+
+  void LateRank() {
+    Class(FaultClass::kStragglerRank, {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kMoeSkew, 0.1}});
+    finding_.view = "horizontal";
+    finding_.culprit.layer = "collective";
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kCollective, fmt::format("rank {} enters {} {} after the others", *h_.rank, store_.name(h_.span), Ms(h_.worst)),
+        h_.worst_begin, h_.span);
+    finding_.explanation = fmt::format(
+        "Rank {} arrives last in {} collectives, up to {} after the others {}; the others wait for it, {} in all. Their long collectives are "
+        "waiting and not transfer: look at what rank {} does before it arrives.",
+        *h_.rank, h_.collectives.size(), Ms(h_.worst), worst, Ms(h_.lost), *h_.rank);
+  }
+
+  /// Other ranks that waited meanwhile.
+  void AddVictims() {
+    std::map<int, Nanos> waits;
+    std::map<int, Nanos> whole;
+    for (const auto& collective : scene_.trees.collectives) {
+      const Nanos at = collective.members.front().arrival;
+      if (at > h_.end || collective.members.back().end < h_.onset) continue;
+      for (const auto& member : collective.members) {
+        if (h_.rank.has_value() && member.rank == *h_.rank) continue;
+        if (collective.late_rank != h_.rank.value_or(-1)) continue;
+        waits[member.rank] += member.wait;
+        whole[member.rank] += member.end - member.arrival;
+      }
+    }
+    for (const auto& [rank, wait] : waits) {
+      if (wait < base::kMilli) continue;
+      finding_.victims.push_back({rank, fmt::format("waits {} of {} in its collectives", Ms(wait), Ms(whole[rank]))});
+      finding_.view = "horizontal";
+    }
+    if (Ranks() > 1) finding_.view = "horizontal";
+  }
+
+  const Scene& scene_;
+  const trace::Store& store_;
+  const Hypothesis& h_;
+  Finding finding_;
+  uint32_t frame_ = kNoSpan;
+};
+
+}  // namespace
+
+Finding Explain(const Scene& scene, const Hypothesis& hypothesis) { return Writer(scene, hypothesis).Run(); }
+
+}  // namespace teller::locate

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "locate/normal.hpp"
+#include "locate/profile.hpp"
+#include "trace/diagnosis.hpp"
+
+namespace teller::locate {
+
+/// What kind of trouble a hypothesis claims.
+enum class Trouble : uint8_t {
+  kSlowOperator,   ///< one operator (at one place or everywhere) costs more, the rest does not
+  kHostWork,       ///< host time at one place between operators grows, again and again
+  kGapWork,        ///< the time between steps grows, again and again
+  kPause,          ///< everything of a process stands still, once or a few times, at changing places
+  kStarvation,     ///< everything of a process is stretched, nothing in particular
+  kSlowTransfer,   ///< collectives take long after the last rank has arrived
+  kLateRank,       ///< one rank arrives last again and again (GPU lanes: no own time to look at)
+};
+
+/// One claim about one process, with the steps it is made from.
+struct Hypothesis {
+  Trouble trouble = Trouble::kPause;
+  trace::ProcessRow process;
+  std::optional<int> rank;
+  std::vector<uint32_t> steps;      ///< indices into Trees::steps, in order
+  std::vector<Nanos> lost_in;       ///< parallel to steps: time lost to it
+  Nanos lost = 0;
+  Nanos onset = trace::kNoTime;
+  Nanos end = trace::kNoTime;
+  SlotKey slot;                     ///< operator or place; meaningful for the first three and pauses
+  bool whole_operator = false;      ///< slow operator: all places of that name, not one
+  bool in_gap = false;              ///< pause: between steps
+  uint32_t span = kNoSpan;          ///< worst piece: operator, host frame, or kNoSpan
+  Nanos worst_begin = trace::kNoTime;
+  Nanos worst = 0;                  ///< its length
+  Nanos usual = 0;                  ///< what is normal there
+  double rest_ratio = 1;            ///< how much everything else in these steps is stretched
+  double false_alarm = 1;           ///< probability of as much by chance in a healthy run
+  std::vector<uint32_t> collectives;  ///< indices into Trees::collectives (transfer, late rank)
+};
+
+/// Everything the searches need, computed once.
+struct Scene {
+  const trace::Store& store;
+  const trace::Trees& trees;
+  const std::vector<StepProfile>& profiles;
+  const std::vector<StepNormal>& normals;
+};
+
+/// Claims from comparing each process's steps with what is normal for them (down one stack).
+std::vector<Hypothesis> SearchVertical(const Scene& scene);
+
+/// Claims from comparing ranks in their collectives (across ranks).
+std::vector<Hypothesis> SearchHorizontal(const Scene& scene);
+
+}  // namespace teller::locate

@@ -1,0 +1,138 @@
+#include "locate/locate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "locate/explain.hpp"
+#include "locate/hypothesis.hpp"
+#include "locate/log_cause.hpp"
+#include "locate/select.hpp"
+#include "locate/workload.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Diagnosis;
+using trace::Finding;
+using trace::VerdictStatus;
+
+/// A finding that proves itself (a death, an out-of-memory) explains what the others of its time only show.
+bool IsProof(const Finding& finding) {
+  return finding.fault == trace::FaultClass::kProcDeath || finding.fault == trace::FaultClass::kGpuMemOom ||
+         finding.fault == trace::FaultClass::kGpuAppFault || finding.fault == trace::FaultClass::kGpuHwFault;
+}
+
+void OrderFindings(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    const bool a_proof = IsProof(a) && a.score >= 0.9;
+    const bool b_proof = IsProof(b) && b.score >= 0.9;
+    if (a_proof != b_proof) return a_proof;
+    return a.score > b.score;
+  });
+}
+
+/// Numbers findings and evidence over the run, and the references to them in the texts.
+void Number(std::vector<Finding>& findings) {
+  size_t next = 1;
+  for (size_t f = 0; f < findings.size(); ++f) {
+    Finding& finding = findings[f];
+    finding.id = "F" + std::to_string(f + 1);
+    // Last first, so that [E1] -> [E11] is not renumbered again.
+    std::vector<std::pair<std::string, std::string>> names;
+    for (auto& evidence : finding.evidence) {
+      const std::string fresh = "E" + std::to_string(next++);
+      names.emplace_back("[" + evidence.id + "]", "[" + fresh + "]");
+      evidence.id = fresh;
+    }
+    std::string text;
+    for (size_t at = 0; at < finding.explanation.size();) {
+      bool replaced = false;
+      for (const auto& [old_name, new_name] : names) {
+        if (finding.explanation.compare(at, old_name.size(), old_name) == 0) {
+          text += new_name;
+          at += old_name.size();
+          replaced = true;
+          break;
+        }
+      }
+      if (!replaced) text += finding.explanation[at++];
+    }
+    finding.explanation = std::move(text);
+  }
+}
+
+/// What stands in the way of an answer when nothing was found.
+std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees, const std::vector<StepNormal>& normals) {
+  std::vector<std::string> missing;
+  size_t judged = 0;
+  for (const auto& normal : normals) judged += normal.judged;
+  if (!store.spans.size() && store.logs.empty() && store.comm_records.empty()) {
+    missing.push_back("the inputs hold no spans and no log records: capture a torch.profiler trace of 20 or more steps, or the service log");
+  } else if (store.spans.size() > 0 && trees.steps.empty() && store.logs.empty()) {
+    missing.push_back("no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
+  } else if (!trees.steps.empty() && judged == 0 && store.logs.empty()) {
+    missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
+  }
+  std::set<int> ranks;
+  int world = 0;
+  for (const auto& process : store.processes) {
+    if (process.rank.has_value()) ranks.insert(*process.rank);
+    world = std::max(world, process.world_size.value_or(0));
+  }
+  if (!missing.empty() && world > static_cast<int>(ranks.size())) {
+    missing.push_back(fmt::format("traces of {} of {} ranks: capture all ranks of the same steps to see who is late", ranks.size(), world));
+  }
+  return missing;
+}
+
+std::string Summary(const Diagnosis& diagnosis) {
+  switch (diagnosis.status) {
+    case VerdictStatus::kNormal: return "Nothing abnormal was found.";
+    case VerdictStatus::kCannotTell: return "Cannot tell: " + (diagnosis.missing.empty() ? std::string("too little evidence") : diagnosis.missing.front()) + ".";
+    case VerdictStatus::kAbnormal: return diagnosis.findings.front().explanation;
+  }
+  return {};
+}
+
+}  // namespace
+
+Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const LocateOptions& options) {
+  Diagnosis diagnosis;
+  const std::vector<StepProfile> profiles = ProfileSteps(store, trees);
+  const std::vector<StepNormal> normals = FitNormals(trees, profiles);
+  const Scene scene{store, trees, profiles, normals};
+
+  std::vector<Hypothesis> claims = SearchVertical(scene);
+  for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
+  DropExplained(scene, claims, diagnosis.notes);
+  for (const auto& claim : SelectCauses(scene, std::move(claims), options.false_alarms)) {
+    diagnosis.findings.push_back(Explain(scene, claim));
+  }
+  for (auto* search : {&FindLogCauses, &FindCommRecordCauses}) {
+    LogCauses causes = (*search)(store);
+    for (auto& finding : causes.findings) {
+      if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
+    }
+    for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
+  }
+  NoteLongSteps(scene, diagnosis.notes);
+  OrderFindings(diagnosis.findings);
+  Number(diagnosis.findings);
+
+  if (!diagnosis.findings.empty()) {
+    diagnosis.status = VerdictStatus::kAbnormal;
+    diagnosis.confidence = std::clamp(diagnosis.findings.front().score, 0.0, 0.999);
+  } else {
+    diagnosis.missing = Missing(store, trees, normals);
+    diagnosis.status = diagnosis.missing.empty() ? VerdictStatus::kNormal : VerdictStatus::kCannotTell;
+    diagnosis.confidence = diagnosis.missing.empty() ? 0.9 : 0.0;
+  }
+  diagnosis.summary = Summary(diagnosis);
+  return diagnosis;
+}
+
+}  // namespace teller::locate

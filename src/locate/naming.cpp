@@ -1,0 +1,120 @@
+#include "locate/naming.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace teller::locate {
+
+namespace {
+
+using trace::SpanKind;
+
+constexpr std::string_view kModule = "nn.Module: ";
+
+bool IsWrapper(std::string_view module) {
+  return module.starts_with("FullyShardedDataParallel") || module.starts_with("DistributedDataParallel") ||
+         module.starts_with("OptimizedModule") || module.starts_with("CheckpointWrapper");
+}
+
+/// "FSDP::pre_forward (layers.2)" -> "layers.2".
+std::string_view AnnotatedLayer(std::string_view text) {
+  if (!text.starts_with("FSDP::")) return {};
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close <= open) return {};
+  return text.substr(open + 1, close - open - 1);
+}
+
+/// First module frame inside a span, in time order.
+std::string_view FirstModuleInside(const trace::Store& store, uint32_t span) {
+  const auto& track = store.track_of(span);
+  const trace::Nanos end = store.spans.end(span);
+  for (uint32_t row = span + 1; row < track.first_span + track.span_count && store.spans.begin[row] < end; ++row) {
+    if (store.kind(row) == SpanKind::kPython && store.name(row).starts_with(kModule)) {
+      return store.name(row).substr(kModule.size());
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ProcessName(const trace::Store& store, trace::ProcessRow row) {
+  const trace::Process& process = store.processes[row.value()];
+  if (!process.name.empty()) return process.name;
+  if (process.engine == "llama.cpp") return "llama-server";
+  if (process.rank.has_value()) return "rank" + std::to_string(*process.rank);
+  return "process " + process.pid;
+}
+
+bool SchedulerIsElsewhere(const trace::Store& store, trace::ProcessRow row) {
+  return store.processes[row.value()].engine == "vllm";
+}
+
+std::string SchedulerName(const trace::Store& store, trace::ProcessRow row) {
+  return SchedulerIsElsewhere(store, row) ? "EngineCore" : ProcessName(store, row);
+}
+
+std::string ModuleAt(const trace::Store& store, uint32_t span) {
+  if (span == kNoSpan) return {};
+  std::vector<std::string> path;
+  std::string layer;
+  bool wrapper_is_innermost = false;
+  uint32_t wrapper = kNoSpan;
+  for (trace::SpanRow at(span); at.valid(); at = store.spans.parent[at.value()]) {
+    const std::string_view name = store.name(at.value());
+    if (name.starts_with(kModule)) {
+      const std::string_view module = name.substr(kModule.size());
+      if (path.empty() && IsWrapper(module)) {
+        wrapper_is_innermost = true;
+        if (wrapper == kNoSpan) wrapper = at.value();
+      }
+      if (!IsWrapper(module)) path.emplace_back(module);
+    } else if (layer.empty()) {
+      layer = AnnotatedLayer(name);
+    }
+  }
+  std::reverse(path.begin(), path.end());
+  if (wrapper_is_innermost && wrapper != kNoSpan) {
+    if (const std::string_view inner = FirstModuleInside(store, wrapper); !inner.empty()) path.emplace_back(inner);
+  }
+  std::string out;
+  for (const auto& part : path) {
+    if (!out.empty()) out += "/";
+    out += part;
+  }
+  if (out.empty()) out = layer;
+  if (out.empty()) {
+    if (const auto* args = store.op_args.Find(span); args != nullptr && args->label.valid()) out = store.text(args->label);
+  }
+  return out;
+}
+
+uint32_t FrameOver(const trace::Store& store, trace::TrackRow track_row, trace::Nanos begin, trace::Nanos end) {
+  const auto& track = store.tracks[track_row.value()];
+  uint32_t best = kNoSpan;
+  trace::Nanos shortest = 0;
+  const trace::Nanos need = (end - begin) / 4 * 3;
+  for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
+    if (store.spans.begin[row] >= end) break;
+    const SpanKind kind = store.kind(row);
+    if (kind != SpanKind::kPython && kind != SpanKind::kAnnotation) continue;
+    const trace::Nanos covered = std::min(end, store.spans.end(row)) - std::max(begin, store.spans.begin[row]);
+    if (covered < need) continue;
+    if (best == kNoSpan || store.spans.duration[row] <= shortest) {
+      best = row;
+      shortest = store.spans.duration[row];
+    }
+  }
+  return best;
+}
+
+bool IsUniqueFrame(const trace::Store& store, uint32_t frame, size_t most) {
+  size_t count = 0;
+  for (size_t row = 0; row < store.spans.size(); ++row) {
+    if (store.spans.name[row] == store.spans.name[frame] && ++count > most) return false;
+  }
+  return true;
+}
+
+}  // namespace teller::locate

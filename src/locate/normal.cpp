@@ -1,0 +1,255 @@
+#include "locate/normal.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "ml/gmm.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Step;
+
+constexpr double kSimilarCost = 0.15;    // steps whose predicted costs differ by less are comparable
+constexpr double kRoughlySimilar = 0.35; // taken when there are too few of those
+constexpr size_t kMostPeers = 24;
+constexpr size_t kFewestPeers = 3;
+constexpr double kLowMode = 0.3;         // quantile that stands for the low mode of small slots
+constexpr double kNormalWeight = 0.15;   // a mode with less is luck, not normal behaviour
+constexpr double kBigSlot = 0.03;        // share of a step from which a slot gets a mixture of its own
+constexpr double kSigmaFloor = 0.10;     // log scale: timing noise of a quiet machine
+
+/// The numbers that a step's cost depends on, as far as they are known for all steps of a set.
+std::vector<double> Features(const Step& step, bool use_work, bool use_tokens, bool use_requests) {
+  std::vector<double> x;
+  if (use_work) x.push_back(step.work);
+  if (use_tokens) x.push_back(static_cast<double>(step.new_tokens));
+  if (use_requests) x.push_back(static_cast<double>(step.decode_requests));
+  return x;
+}
+
+/// Value that stands for normal in a sample: the mean of the low mode.
+double LowMode(std::vector<double>& values, double step_cost) {
+  const double quantile = ml::Quantile(values, kLowMode);
+  const double high = ml::Quantile(values, 0.9);
+  if (high < kBigSlot * step_cost || values.size() < 6) return quantile;
+  std::vector<double> logs;
+  logs.reserve(values.size());
+  for (const double v : values) logs.push_back(std::log(v + 0.001 * step_cost + 1));
+  const ml::Mixture mixture = ml::FitBestMixture(logs, 2, kSigmaFloor);
+  const double mode = std::exp(ml::NormalComponent(mixture, kNormalWeight).mean) - 0.001 * step_cost - 1;
+  return std::clamp(mode, 0.0, quantile * 1.2 + 1);
+}
+
+class Fitter {
+ public:
+  Fitter(const trace::Trees& trees, const std::vector<StepProfile>& profiles)
+      : trees_(trees), profiles_(profiles), normals_(profiles.size()), cut_(profiles.size(), false) {}
+
+  std::vector<StepNormal> Run() {
+    for (const auto& set : ComparableSets()) FitSet(set);
+    return std::move(normals_);
+  }
+
+ private:
+  /// Processes that run the same program: same median operator count. Each set is a list of steps.
+  std::vector<std::vector<uint32_t>> ComparableSets() const {
+    std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_process;  // (process, opaque)
+    for (uint32_t i = 0; i < profiles_.size(); ++i) {
+      if (trees_.steps[i].kind == trace::StepKind::kEmpty) continue;
+      by_process[{trees_.steps[i].process.value(), profiles_[i].opaque}].push_back(i);
+    }
+    std::vector<std::pair<double, std::vector<uint32_t>>> sets;
+    for (auto& [process, steps] : by_process) {
+      std::vector<double> counts;
+      for (const uint32_t s : steps) counts.push_back(static_cast<double>(profiles_[s].op_count));
+      const double ops = ml::Quantile(counts, 0.5);
+      auto same = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
+        return std::abs(set.first - ops) <= 0.05 * std::max(set.first, ops);
+      });
+      if (same == sets.end()) {
+        sets.emplace_back(ops, std::move(steps));
+      } else {
+        same->second.insert(same->second.end(), steps.begin(), steps.end());
+      }
+    }
+    std::vector<std::vector<uint32_t>> out;
+    for (auto& set : sets) out.push_back(std::move(set.second));
+    return out;
+  }
+
+  /// Touched by the profiler: it starts in the first step and stops recording operators somewhere in the last one.
+  bool Unfit(uint32_t s) const { return trees_.steps[s].observer || cut_[s]; }
+
+  void MarkCut(const std::vector<uint32_t>& set) {
+    std::vector<double> counts;
+    for (const uint32_t s : set) counts.push_back(static_cast<double>(profiles_[s].op_count));
+    const double usual = ml::Quantile(counts, 0.3);
+    for (const uint32_t s : set) {
+      const bool last = s + 1 == trees_.steps.size() || trees_.steps[s + 1].process != trees_.steps[s].process;
+      if (last && static_cast<double>(profiles_[s].op_count) < 0.7 * usual) cut_[s] = true;
+    }
+  }
+
+  void FitSet(const std::vector<uint32_t>& set) {
+    MarkCut(set);
+    Predict(set);
+    for (const uint32_t s : set) {
+      normals_[s].expected_gap = GapNormal(trees_.steps[s].process);
+      if (Unfit(s)) continue;
+      const std::vector<uint32_t> peers = Peers(set, s);
+      normals_[s].peers = static_cast<uint32_t>(peers.size());
+      if (peers.size() < kFewestPeers) continue;
+      normals_[s].judged = true;
+      Compare(s, peers);
+    }
+  }
+
+  void Predict(const std::vector<uint32_t>& set) {
+    bool work = true;
+    bool tokens = true;
+    bool requests = true;
+    for (const uint32_t s : set) {
+      work = work && trees_.steps[s].work >= 0;
+      tokens = tokens && trees_.steps[s].new_tokens >= 0;
+      requests = requests && trees_.steps[s].decode_requests >= 0;
+    }
+    std::vector<std::vector<double>> rows;
+    std::vector<double> cost;
+    for (const uint32_t s : set) {
+      if (Unfit(s)) continue;
+      rows.push_back(Features(trees_.steps[s], work, tokens, requests));
+      cost.push_back(static_cast<double>(profiles_[s].own()));
+    }
+    if (rows.empty()) return;
+    const bool shaped = !rows[0].empty();
+    const ml::LinearFit fit = ml::FitRobust(rows, cost);
+    const double median = ml::Quantile(cost, 0.5);
+    for (const uint32_t s : set) {
+      double p = median;
+      if (fit.ok && shaped) p = fit.Predict(Features(trees_.steps[s], work, tokens, requests));
+      normals_[s].predicted = static_cast<Nanos>(std::max(p, 0.05 * median));
+    }
+  }
+
+  /// Steps of exactly this shape where there are enough of them, else those of similar predicted cost.
+  std::vector<uint32_t> Peers(const std::vector<uint32_t>& set, uint32_t s) const {
+    std::vector<uint32_t> same = SameShape(set, s);
+    if (same.size() >= kFewestPeers) return EvenSample(std::move(same));
+    std::vector<uint32_t> near = SimilarCost(set, s, kSimilarCost);
+    if (near.size() >= kFewestPeers) return near;
+    return SimilarCost(set, s, kRoughlySimilar);
+  }
+
+  std::vector<uint32_t> SameShape(const std::vector<uint32_t>& set, uint32_t s) const {
+    std::vector<uint32_t> same;
+    const Step& mine = trees_.steps[s];
+    if (mine.new_tokens < 0 && mine.work < 0) return same;
+    for (const uint32_t other : set) {
+      const Step& theirs = trees_.steps[other];
+      if (other == s || Unfit(other) || theirs.kind != mine.kind) continue;
+      if (theirs.new_tokens != mine.new_tokens || theirs.decode_requests != mine.decode_requests) continue;
+      // Without token counts the operators' sizes are the shape; a growing context changes them slowly.
+      if (mine.new_tokens < 0 && std::abs(theirs.work - mine.work) > 0.1 * mine.work) continue;
+      same.push_back(other);
+    }
+    return same;
+  }
+
+  /// At most kMostPeers of them, spread over time, so that a long fault is not its own normal.
+  static std::vector<uint32_t> EvenSample(std::vector<uint32_t> pool) {
+    if (pool.size() <= kMostPeers) return pool;
+    std::sort(pool.begin(), pool.end());
+    std::vector<uint32_t> even;
+    for (size_t k = 0; k < kMostPeers; ++k) even.push_back(pool[k * pool.size() / kMostPeers]);
+    return even;
+  }
+
+  std::vector<uint32_t> SimilarCost(const std::vector<uint32_t>& set, uint32_t s, double most) const {
+    std::vector<std::pair<double, uint32_t>> near;
+    const auto mine = static_cast<double>(normals_[s].predicted);
+    for (const uint32_t other : set) {
+      if (other == s || Unfit(other)) continue;
+      if (trees_.steps[other].kind != trees_.steps[s].kind) continue;
+      const double distance = std::abs(static_cast<double>(normals_[other].predicted) - mine) / std::max(mine, 1.0);
+      if (distance <= most) near.emplace_back(distance, other);
+    }
+    std::vector<uint32_t> out;
+    std::sort(near.begin(), near.end());
+    const double edge = near.size() > kMostPeers ? std::max(near[kMostPeers - 1].first, 0.02) : most;
+    for (const auto& [distance, other] : near) {
+      if (distance <= edge) out.push_back(other);
+    }
+    return EvenSample(std::move(out));
+  }
+
+  void Compare(uint32_t s, const std::vector<uint32_t>& peers) {
+    const StepProfile& profile = profiles_[s];
+    StepNormal& normal = normals_[s];
+    normal.expected.assign(profile.slots.size(), 0);
+    normal.expected_total.assign(profile.slots.size(), 0);
+    std::vector<double> values(peers.size());
+    const auto step_cost = static_cast<double>(std::max<Nanos>(normal.predicted, 1));
+    std::vector<size_t> cursor(peers.size(), 0);
+    for (size_t k = 0; k < profile.slots.size(); ++k) {
+      const SlotKey& key = profile.slots[k].key;
+      for (size_t p = 0; p < peers.size(); ++p) {
+        const auto& slots = profiles_[peers[p]].slots;
+        while (cursor[p] < slots.size() && slots[cursor[p]].key < key) ++cursor[p];
+        const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
+        values[p] = has ? static_cast<double>(slots[cursor[p]].cost) : 0.0;
+      }
+      normal.expected[k] = static_cast<Nanos>(LowMode(values, step_cost));
+      if (key.kind == SlotKey::Kind::kOp) {
+        for (size_t p = 0; p < peers.size(); ++p) {
+          const auto& slots = profiles_[peers[p]].slots;
+          const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
+          values[p] = has ? static_cast<double>(slots[cursor[p]].total) : 0.0;
+        }
+        normal.expected_total[k] = static_cast<Nanos>(LowMode(values, step_cost));
+      } else {
+        normal.expected_total[k] = normal.expected[k];
+      }
+      if (key.kind == SlotKey::Kind::kOp || key.kind == SlotKey::Kind::kHost) normal.expected_own += normal.expected[k];
+    }
+    const auto part = [&](auto get) {
+      for (size_t p = 0; p < peers.size(); ++p) values[p] = static_cast<double>(get(profiles_[peers[p]]));
+      return static_cast<Nanos>(LowMode(values, step_cost));
+    };
+    normal.expected_transfer = part([](const StepProfile& x) { return x.comm_transfer; });
+    normal.expected_wait = part([](const StepProfile& x) { return x.comm_wait; });
+  }
+
+  /// Gaps do not depend on the shape: all stall gaps of a process are peers.
+  Nanos GapNormal(trace::ProcessRow process) {
+    const auto [it, fresh] = gap_normal_.try_emplace(process.value(), 0);
+    if (!fresh) return it->second;
+    std::vector<double> gaps;
+    for (uint32_t s = 0; s < profiles_.size(); ++s) {
+      if (trees_.steps[s].process != process) continue;
+      if (profiles_[s].gap > 0) gaps.push_back(static_cast<double>(profiles_[s].gap));
+    }
+    if (gaps.empty()) return 0;
+    // Nothing makes a gap shorter than the engine's own work, so that the low end is normal even if most are long.
+    std::sort(gaps.begin(), gaps.end());
+    it->second = static_cast<Nanos>(gaps[(gaps.size() - 1) / 10]);
+    return it->second;
+  }
+
+  const trace::Trees& trees_;
+  const std::vector<StepProfile>& profiles_;
+  std::vector<StepNormal> normals_;
+  std::vector<bool> cut_;
+  std::map<uint32_t, Nanos> gap_normal_;
+};
+
+}  // namespace
+
+std::vector<StepNormal> FitNormals(const trace::Trees& trees, const std::vector<StepProfile>& profiles) {
+  return Fitter(trees, profiles).Run();
+}
+
+}  // namespace teller::locate

@@ -1,0 +1,81 @@
+#include "locate/select.hpp"
+
+#include <algorithm>
+
+namespace teller::locate {
+
+namespace {
+
+bool Overlap(const Hypothesis& a, const Hypothesis& b) { return a.onset < b.end && b.onset < a.end; }
+
+bool IsOwn(const Hypothesis& h) { return h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank; }
+
+/// How specific a claim is: a named operator says more than a stretched process.
+int Specific(Trouble trouble) {
+  switch (trouble) {
+    case Trouble::kSlowOperator: return 5;
+    case Trouble::kHostWork: return 4;
+    case Trouble::kGapWork: return 3;
+    case Trouble::kPause: return 2;
+    case Trouble::kStarvation: return 1;
+    case Trouble::kSlowTransfer: return 1;
+    case Trouble::kLateRank: return 0;
+  }
+  return 0;
+}
+
+/// Time that `specific` explains of what `general` lost, in the steps that both name.
+double Explained(const Hypothesis& specific, const Hypothesis& general) {
+  double part = 0;
+  double whole = 0;
+  for (size_t i = 0; i < general.steps.size(); ++i) {
+    const auto at = std::lower_bound(specific.steps.begin(), specific.steps.end(), general.steps[i]);
+    if (at == specific.steps.end() || *at != general.steps[i]) continue;
+    whole += static_cast<double>(general.lost_in[i]);
+    part += std::min(static_cast<double>(specific.lost_in[static_cast<size_t>(at - specific.steps.begin())]),
+                     static_cast<double>(general.lost_in[i]));
+  }
+  return whole > 0 ? part / whole : 0;
+}
+
+/// True when `a` makes `b` superfluous.
+bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
+  if (!Overlap(a, b)) return false;
+  if (a.process == b.process) {
+    if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kStarvation) {
+      // Where the recorder samples operators the two name different steps of one interval.
+      const bool sampled = !b.steps.empty() && scene.profiles[b.steps.front()].opaque;
+      return sampled || Explained(a, b) >= 0.5;
+    }
+    if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) return a.lost >= b.lost || a.span == b.span;
+    return a.lost > b.lost || (a.lost == b.lost && Specific(a.trouble) > Specific(b.trouble));
+  }
+  if (IsOwn(a) && !IsOwn(b)) return 2 * a.lost >= b.lost;
+  if (!IsOwn(a) && IsOwn(b)) return a.lost > 2 * b.lost;
+  // Two processes at once: the larger loss is the source; an equal operator on all ranks is one regression.
+  return a.lost > b.lost || (a.lost == b.lost && a.process < b.process);
+}
+
+}  // namespace
+
+std::vector<Hypothesis> SelectCauses(const Scene& scene, std::vector<Hypothesis> claims, double false_alarms) {
+  std::erase_if(claims, [&](const Hypothesis& h) { return h.false_alarm >= false_alarms; });
+  std::stable_sort(claims.begin(), claims.end(), [](const Hypothesis& a, const Hypothesis& b) {
+    return std::tuple(-a.lost, -Specific(a.trouble), a.process) < std::tuple(-b.lost, -Specific(b.trouble), b.process);
+  });
+  std::vector<bool> dropped(claims.size(), false);
+  for (size_t i = 0; i < claims.size(); ++i) {
+    for (size_t j = 0; j < claims.size(); ++j) {
+      if (i != j && !dropped[i] && !dropped[j] && Covers(scene, claims[i], claims[j]) && !Covers(scene, claims[j], claims[i])) {
+        dropped[j] = true;
+      }
+    }
+  }
+  std::vector<Hypothesis> kept;
+  for (size_t i = 0; i < claims.size(); ++i) {
+    if (!dropped[i]) kept.push_back(std::move(claims[i]));
+  }
+  return kept;
+}
+
+}  // namespace teller::locate

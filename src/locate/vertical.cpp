@@ -1,0 +1,425 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "locate/hypothesis.hpp"
+#include "ml/gmm.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+// A share of a step's expected time below which a deviation does not matter to a user.
+constexpr double kMatters = 0.15;
+// An operator that explains at least this part of what a step lost is what the step is slow for.
+constexpr double kDominates = 0.5;
+// Everything else may be stretched by this much before a slow operator is no longer special.
+constexpr double kRestAtMost = 1.5;
+// A stretched step takes at least this many times its normal, a factor that load on a busy machine rarely reaches.
+constexpr double kStretched = 1.8;
+constexpr size_t kFewestStretched = 3;
+// A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
+constexpr double kPauseSteps = 1.0;
+constexpr Nanos kPauseFloor = 60 * base::kMilli;
+// Repeated trouble shows in at least this many steps.
+constexpr size_t kFewestRepeats = 3;
+const SlotKey kGap{0, 0, SlotKey::Kind::kGap};
+constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet steps, as a share of the step
+
+/// One step's deviations, sorted out.
+struct Deviation {
+  uint32_t step = 0;
+  double expected = 1;       ///< own time, ns, > 0
+  double lost = 0;           ///< sum of slots' excess that matters
+  double net = 0;            ///< own - expected
+  double ratio = 1;
+  double top = 0;            ///< largest single uninterrupted excess
+  size_t top_slot = 0;       ///< index into the profile's slots
+  double gap_lost = 0;
+};
+
+class Process {
+ public:
+  Process(const Scene& scene, trace::ProcessRow row, std::vector<uint32_t> steps)
+      : scene_(scene), row_(row), all_(std::move(steps)) {
+    std::vector<double> own;
+    std::vector<double> tops;
+    for (const uint32_t s : all_) {
+      own.push_back(static_cast<double>(Profile(s).own()));
+      if (!Normal(s).judged || Normal(s).expected_own <= 0) continue;
+      deviations_.push_back(Deviate(s));
+      tops.push_back(deviations_.back().top);
+    }
+    typical_ = std::max(1.0, ml::Quantile(own, 0.4));
+    usual_top_ = std::max(ml::Quantile(tops, 0.5), 0.02 * typical_);
+  }
+
+  void Search(std::vector<Hypothesis>& out) {
+    SearchPauses(out);
+    SearchOperators(out);
+    SearchHostWork(out);
+    SearchGaps(out);
+    SearchStarvation(out);
+  }
+
+ private:
+  const StepProfile& Profile(uint32_t s) const { return scene_.profiles[s]; }
+  const StepNormal& Normal(uint32_t s) const { return scene_.normals[s]; }
+
+  Deviation Deviate(uint32_t s) const {
+    const StepProfile& p = Profile(s);
+    const StepNormal& n = Normal(s);
+    Deviation d;
+    d.step = s;
+    d.expected = static_cast<double>(n.expected_own);
+    d.net = static_cast<double>(p.own()) - d.expected;
+    d.ratio = static_cast<double>(p.own()) / d.expected;
+    for (size_t k = 0; k < p.slots.size(); ++k) {
+      if (p.slots[k].key.kind == SlotKey::Kind::kGpu) continue;
+      const auto excess = static_cast<double>(p.slots[k].cost - n.expected[k]);
+      if (excess < 0.01 * d.expected || excess < 0.5 * static_cast<double>(n.expected[k])) continue;
+      d.lost += excess;
+      const double piece = std::min(excess, static_cast<double>(p.slots[k].largest));
+      if (piece > d.top) {
+        d.top = piece;
+        d.top_slot = k;
+      }
+    }
+    d.gap_lost = GapLost(s);
+    return d;
+  }
+
+  /// Time before a step that its process lost while work was there. Does not depend on the step's shape.
+  double GapLost(uint32_t s) const {
+    const Nanos usual = Normal(s).expected_gap;
+    return Profile(s).gap > 3 * usual ? static_cast<double>(Profile(s).gap - usual) : 0.0;
+  }
+
+  Hypothesis Start(Trouble trouble) const {
+    Hypothesis h;
+    h.trouble = trouble;
+    h.process = row_;
+    h.rank = scene_.store.processes[row_.value()].rank;
+    return h;
+  }
+
+  /// Adds a step's loss and widens the interval. `begin`..`end` is where in the step it was lost.
+  static void Add(Hypothesis& h, uint32_t step, double lost, Nanos begin, Nanos end) {
+    h.steps.push_back(step);
+    h.lost_in.push_back(static_cast<Nanos>(lost));
+    h.lost += static_cast<Nanos>(lost);
+    if (h.onset == trace::kNoTime || begin < h.onset) h.onset = begin;
+    if (h.end == trace::kNoTime || end > h.end) h.end = end;
+  }
+
+  void SearchPauses(std::vector<Hypothesis>& out) const {
+    Hypothesis h = Start(Trouble::kPause);
+    const double floor = std::max({kPauseSteps * typical_, static_cast<double>(kPauseFloor), 8 * usual_top_});
+    std::vector<SlotKey> places;
+    double noise = usual_top_;
+    std::map<uint32_t, const Deviation*> judged;
+    for (const auto& d : deviations_) judged[d.step] = &d;
+    for (const uint32_t s : all_) {
+      const StepProfile& p = Profile(s);
+      const trace::Step& step = scene_.trees.steps[s];
+      if (const double lost = GapLost(s); lost >= floor) {
+        Add(h, s, lost, step.begin - p.gap, step.begin);
+        Worst(h, p.gap, step.begin - p.gap, kNoSpan, Normal(s).expected_gap, kGap, true);
+        places.push_back(kGap);
+      }
+      const auto found = judged.find(s);
+      if (found == judged.end()) continue;
+      const Deviation& d = *found->second;
+      if (d.top < floor || d.top < 0.6 * d.lost || d.top < d.expected * (p.opaque ? 1.5 : 0.7)) {
+        noise = std::max(noise, d.top);
+        continue;
+      }
+      const Slot& slot = p.slots[d.top_slot];
+      Add(h, s, d.top, slot.begin, slot.begin + slot.largest);
+      Worst(h, slot.largest, slot.begin, slot.span, Normal(s).expected[d.top_slot], slot.key, false);
+      places.push_back(slot.key);
+    }
+    if (h.steps.empty() || IsHabit(places)) return;
+    const double over = static_cast<double>(h.worst) / std::max(noise, 1.0);
+    h.false_alarm = std::min(1.0, static_cast<double>(std::max<size_t>(deviations_.size(), 10)) * std::pow(over, -3.0));
+    for (size_t i = 1; i < h.steps.size(); ++i) h.false_alarm *= 0.1;
+    out.push_back(std::move(h));
+  }
+
+  /// The same operator every time is a slow operator, the gap every time is the scheduler's work, and very many are no
+  /// pauses but a slow process.
+  bool IsHabit(const std::vector<SlotKey>& places) const {
+    if (places.size() <= kFewestRepeats) return false;
+    std::map<SlotKey, size_t> counts;
+    for (const auto& place : places) ++counts[place];
+    for (const auto& [place, count] : counts) {
+      if (2 * count > places.size()) return true;
+    }
+    return places.size() * 3 > all_.size();
+  }
+
+  static void Worst(Hypothesis& h, Nanos length, Nanos begin, uint32_t span, Nanos usual, const SlotKey& slot, bool in_gap) {
+    if (length <= h.worst) return;
+    h.worst = length;
+    h.worst_begin = begin;
+    h.span = span;
+    h.usual = usual;
+    h.slot = slot;
+    h.in_gap = in_gap;
+  }
+
+  /// Costs of one operator name in one step, with everything inside.
+  struct Cost {
+    double cost = 0;
+    double expected = 0;
+    double top = 0;           ///< excess of its worst place
+    size_t top_slot = 0;
+
+    double excess() const { return cost - expected; }
+  };
+
+  std::map<uint32_t, Cost> ByName(uint32_t s, SlotKey::Kind kind) const {
+    std::map<uint32_t, Cost> names;
+    const StepProfile& p = Profile(s);
+    for (size_t k = 0; k < p.slots.size(); ++k) {
+      const Slot& slot = p.slots[k];
+      if (slot.key.kind != kind || IsWaiting(scene_.store.name(slot.span))) continue;
+      Cost& c = names[slot.key.name];
+      c.cost += static_cast<double>(slot.total);
+      c.expected += static_cast<double>(Normal(s).expected_total[k]);
+      const auto excess = static_cast<double>(slot.total - Normal(s).expected_total[k]);
+      if (excess > c.top) {
+        c.top = excess;
+        c.top_slot = k;
+      }
+    }
+    return names;
+  }
+
+  /// Calls that only wait for others: their length says nothing about themselves.
+  static bool IsWaiting(std::string_view name) {
+    return name.starts_with("c10d::") || name.starts_with("nccl") || name.find("Synchronize") != std::string_view::npos;
+  }
+
+  /// The operator a step is slow for: of those that explain most, the innermost.
+  const std::pair<const uint32_t, Cost>* Innermost(uint32_t s, const std::map<uint32_t, Cost>& names) const {
+    double most = 0;
+    for (const auto& [name, c] : names) most = std::max(most, c.excess());
+    const std::pair<const uint32_t, Cost>* best = nullptr;
+    int deepest = -1;
+    for (const auto& entry : names) {
+      if (entry.second.excess() < 0.75 * most || entry.second.excess() <= 0) continue;
+      const int depth = scene_.store.spans.depth[Profile(s).slots[entry.second.top_slot].span];
+      if (depth > deepest) {
+        deepest = depth;
+        best = &entry;
+      }
+    }
+    return best;
+  }
+
+  void SearchOperators(std::vector<Hypothesis>& out) const {
+    for (const auto kind : {SlotKey::Kind::kOp, SlotKey::Kind::kGpu}) {
+      std::map<uint32_t, std::vector<std::pair<uint32_t, Cost>>> hits;  // name -> (deviation index, cost)
+      std::vector<double> quiet;                                        // largest excess share of steps without a hit
+      std::vector<double> total(deviations_.size(), 0);
+      for (uint32_t i = 0; i < deviations_.size(); ++i) {
+        const auto names = ByName(deviations_[i].step, kind);
+        const auto* worst = Innermost(deviations_[i].step, names);
+        if (worst == nullptr) continue;
+        double gpu_expected = 0;
+        double gpu_net = 0;
+        for (const auto& [name, c] : names) {
+          gpu_expected += c.expected;
+          gpu_net += c.excess();
+        }
+        const bool gpu = kind == SlotKey::Kind::kGpu;
+        total[i] = gpu ? gpu_expected : deviations_[i].expected;
+        const Cost& c = worst->second;
+        const double explained = kDominates * (gpu ? gpu_net : deviations_[i].net);
+        if (c.excess() >= kMatters * total[i] && c.cost >= 1.4 * c.expected && c.excess() >= explained) {
+          hits[worst->first].emplace_back(i, c);
+        } else {
+          quiet.push_back(std::max(0.0, c.excess()) / std::max(total[i], 1.0));
+        }
+      }
+      for (auto& [name, list] : hits) AddOperator(kind, list, quiet, total, out);
+    }
+  }
+
+  void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, Cost>>& hits,
+                   const std::vector<double>& quiet, const std::vector<double>& total, std::vector<Hypothesis>& out) const {
+    if (hits.size() < 2) return;
+    std::vector<uint32_t> steps;
+    for (const auto& [i, c] : hits) {
+      steps.push_back(deviations_[i].step);
+      // Twice is only believed when it is no small thing.
+      if (hits.size() == 2 && c.excess() < 0.8 * total[i]) return;
+    }
+    const bool sampled = !Profile(steps.front()).opaque;
+    if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && Profile(s).opaque != sampled; })) return;
+    Hypothesis h = Start(Trouble::kSlowOperator);
+    std::map<uint32_t, size_t> ordinals;
+    double rest = 0;
+    double rest_expected = 0;
+    double cost = 0;
+    double cost_expected = 0;
+    double concentrated = 0;
+    double log_chance = 0;
+    const double noise = std::max(ml::Quantile(quiet, 0.7), kNoiseFloor);
+    for (const auto& [i, c] : hits) {
+      const Deviation& d = deviations_[i];
+      const Slot& slot = Profile(d.step).slots[c.top_slot];
+      const double excess = c.excess();
+      const trace::Step& step = scene_.trees.steps[d.step];
+      Add(h, d.step, excess, std::max(step.begin, slot.begin), std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
+      ++ordinals[slot.key.ordinal];
+      cost += c.cost;
+      cost_expected += c.expected;
+      if (c.top >= 0.5 * excess) concentrated += 1;
+      rest += static_cast<double>(Profile(d.step).own()) - (kind == SlotKey::Kind::kOp ? c.cost : 0);
+      rest_expected += d.expected - (kind == SlotKey::Kind::kOp ? c.expected : 0);
+      Worst(h, slot.total, slot.begin, slot.span, Normal(d.step).expected_total[c.top_slot], slot.key, false);
+      log_chance += std::log(std::max(ml::UpperTail(std::min(excess / std::max(total[i], 1.0) / noise, 8.0)), 1e-12));
+    }
+    size_t most = 0;
+    for (const auto& [ordinal, count] : ordinals) most = std::max(most, count);
+    const auto n = static_cast<double>(hits.size());
+    const bool one_place = static_cast<double>(most) >= 0.6 * n && concentrated >= 0.6 * n;
+    h.whole_operator = concentrated < 0.4 * n;
+    h.rest_ratio = rest / std::max(rest_expected, 1.0);
+    // Under starvation the operator is stretched like the rest; a slow one stands out even where it slows the rest a bit.
+    const double own_ratio = cost / std::max(cost_expected, 0.01 * rest_expected);
+    if (h.rest_ratio > kRestAtMost && own_ratio < 3 * h.rest_ratio) return;
+    if (hits.size() == 2 && !one_place) return;         // twice at changing places is chance
+    if (!one_place && !h.whole_operator) return;        // changing places: preemption, not the operator
+    // One claim per operator name and step is tried; that many chances it had.
+    const double tries = static_cast<double>(deviations_.size()) * 50.0;
+    h.false_alarm = std::clamp(std::exp(std::log(tries) + log_chance), 1e-9, 1.0);
+    out.push_back(std::move(h));
+  }
+
+  void SearchHostWork(std::vector<Hypothesis>& out) const {
+    std::map<SlotKey, std::vector<std::pair<uint32_t, size_t>>> hits;  // place -> (deviation, slot)
+    for (uint32_t i = 0; i < deviations_.size(); ++i) {
+      const Deviation& d = deviations_[i];
+      const StepProfile& p = Profile(d.step);
+      for (size_t k = 0; k < p.slots.size(); ++k) {
+        if (p.slots[k].key.kind != SlotKey::Kind::kHost || p.opaque) continue;
+        const auto excess = static_cast<double>(p.slots[k].cost - Normal(d.step).expected[k]);
+        if (excess < kMatters * d.expected || excess < kDominates * d.net) continue;
+        hits[p.slots[k].key].emplace_back(i, k);
+      }
+    }
+    for (const auto& [place, list] : hits) {
+      if (list.size() < kFewestRepeats) continue;
+      std::vector<uint32_t> steps;
+      for (const auto& [i, k] : list) steps.push_back(deviations_[i].step);
+      if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && !Profile(s).opaque; })) continue;
+      Hypothesis h = Start(Trouble::kHostWork);
+      double rest = 0;
+      double rest_expected = 0;
+      for (const auto& [i, k] : list) {
+        const Deviation& d = deviations_[i];
+        const Slot& slot = Profile(d.step).slots[k];
+        const Nanos usual = Normal(d.step).expected[k];
+        Add(h, d.step, static_cast<double>(slot.cost - usual), slot.begin, slot.begin + slot.largest);
+        Worst(h, slot.cost, slot.begin, slot.span, usual, slot.key, false);
+        rest += static_cast<double>(Profile(d.step).own() - slot.cost);
+        rest_expected += d.expected - static_cast<double>(usual);
+      }
+      h.rest_ratio = rest / std::max(rest_expected, 1.0);
+      if (h.rest_ratio > kRestAtMost) continue;
+      h.false_alarm = std::clamp(std::pow(0.02, static_cast<double>(list.size()) - 1), 1e-9, 1.0);
+      out.push_back(std::move(h));
+    }
+  }
+
+  void SearchGaps(std::vector<Hypothesis>& out) const {
+    Hypothesis h = Start(Trouble::kGapWork);
+    double own = 0;
+    double expected = 0;
+    for (const uint32_t s : all_) {
+      const double lost = GapLost(s);
+      if (lost < kMatters * typical_) continue;
+      const trace::Step& step = scene_.trees.steps[s];
+      Add(h, s, lost, step.begin - Profile(s).gap, step.begin);
+      Worst(h, Profile(s).gap, step.begin - Profile(s).gap, kNoSpan, Normal(s).expected_gap, kGap, true);
+      if (!Normal(s).judged) continue;
+      own += static_cast<double>(Profile(s).own());
+      expected += static_cast<double>(Normal(s).expected_own);
+    }
+    if (h.steps.size() < kFewestRepeats) return;
+    if (!IsSteady(h.steps, [&](uint32_t s) { return Profile(s).gap > 0; })) return;
+    h.in_gap = true;
+    h.rest_ratio = own / std::max(expected, 1.0);
+    if (h.rest_ratio > kStretched) return;
+    h.false_alarm = std::clamp(std::pow(0.05, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
+    out.push_back(std::move(h));
+  }
+
+  /// True when most steps between the first and the last hit that could be hit were: trouble that lasts, not stray noise.
+  template <class CanBeHit>
+  bool IsSteady(const std::vector<uint32_t>& hits, CanBeHit can_be_hit) const {
+    size_t possible = 0;
+    for (const uint32_t s : all_) {
+      if (s >= hits.front() && s <= hits.back() && can_be_hit(s)) ++possible;
+    }
+    return 2 * hits.size() >= possible;
+  }
+
+  void SearchStarvation(std::vector<Hypothesis>& out) const {
+    std::vector<double> logs;
+    for (const auto& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
+    if (logs.size() < 2 * kFewestStretched) return;
+    const ml::Mixture mixture = ml::FitBestMixture(logs, 3, 0.12);
+    const ml::Gaussian& normal = ml::NormalComponent(mixture, 0.15);
+    Hypothesis h = Start(Trouble::kStarvation);
+    double log_chance = 0;
+    size_t run = 0;
+    size_t longest_run = 0;
+    uint32_t previous = 0;
+    for (const auto& d : deviations_) {
+      const bool diffuse = Profile(d.step).opaque || d.top < kDominates * std::max(d.net, 1.0);
+      const double z = (std::log(std::max(d.ratio, 0.05)) - normal.mean) / normal.sigma;
+      if (d.ratio < kStretched * std::exp(std::max(0.0, normal.mean)) || !diffuse || z < 3) continue;
+      const trace::Step& step = scene_.trees.steps[d.step];
+      Add(h, d.step, d.net + d.gap_lost, step.begin, step.end);
+      if (step.duration() > h.worst) {
+        h.worst = step.duration();
+        h.worst_begin = step.begin;
+        h.usual = static_cast<Nanos>(d.expected);
+      }
+      run = h.steps.size() > 1 && d.step - previous <= 3 ? run + 1 : 1;
+      longest_run = std::max(longest_run, run);
+      previous = d.step;
+      log_chance += std::log(std::max(ml::UpperTail(std::min(z, 6.0)), 1e-9));
+    }
+    if (longest_run < kFewestStretched) return;
+    h.rest_ratio = 1;
+    // Neighbouring steps share the machine's weather: count a run of three as one observation.
+    h.false_alarm = std::clamp(std::exp(std::log(static_cast<double>(deviations_.size())) + log_chance / 3), 1e-9, 1.0);
+    out.push_back(std::move(h));
+  }
+
+  const Scene& scene_;
+  trace::ProcessRow row_;
+  std::vector<uint32_t> all_;
+  std::vector<Deviation> deviations_;
+  double typical_ = 0;
+  double usual_top_ = 0;
+};
+
+}  // namespace
+
+std::vector<Hypothesis> SearchVertical(const Scene& scene) {
+  std::map<uint32_t, std::vector<uint32_t>> by_process;
+  for (uint32_t i = 0; i < scene.trees.steps.size(); ++i) by_process[scene.trees.steps[i].process.value()].push_back(i);
+  std::vector<Hypothesis> out;
+  for (auto& [process, steps] : by_process) Process(scene, trace::ProcessRow(process), std::move(steps)).Search(out);
+  return out;
+}
+
+}  // namespace teller::locate

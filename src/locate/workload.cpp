@@ -1,0 +1,81 @@
+#include "locate/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+constexpr double kMoreWork = 1.3;   // a step that touches this much more than the other ranks' at the time
+constexpr double kLongStep = 3.0;   // times the median of its process
+constexpr size_t kMostNotes = 8;    // of one kind
+
+/// Work of the other ranks' steps that overlap `step` in time; empty where it is not known.
+std::vector<double> OthersWork(const Scene& scene, const trace::Step& step) {
+  std::vector<double> work;
+  for (const trace::Step& other : scene.trees.steps) {
+    if (other.process == step.process || other.work < 0) continue;
+    const Nanos overlap = std::min(other.end, step.end) - std::max(other.begin, step.begin);
+    if (2 * overlap > std::min(other.duration(), step.duration())) work.push_back(other.work);
+  }
+  return work;
+}
+
+bool HasMoreWork(const Scene& scene, const trace::Step& step) {
+  if (step.work < 0) return false;
+  const std::vector<double> others = OthersWork(scene, step);
+  return !others.empty() && step.work > kMoreWork * ml::Quantile(others, 0.5);
+}
+
+}  // namespace
+
+void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
+  std::erase_if(claims, [&](const Hypothesis& h) {
+    if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer) return false;
+    size_t more = 0;
+    size_t all = 0;
+    for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+      const trace::Step& step = scene.trees.steps[s];
+      if (step.begin >= h.end || step.end <= h.onset) continue;
+      if (h.trouble == Trouble::kSlowTransfer ? false : step.process != h.process) continue;
+      ++all;
+      more += HasMoreWork(scene, step);
+    }
+    const bool explained = all > 0 && 2 * more > all;
+    if (explained) {
+      notes.push_back({fmt::format("rank {} takes longer because it has more to compute than the others at that time; they wait for it and "
+                                   "nothing is broken",
+                                   h.rank.value_or(-1)),
+                       h.onset, h.end});
+    }
+    return explained;
+  });
+}
+
+void NoteLongSteps(const Scene& scene, std::vector<trace::Note>& notes) {
+  std::map<uint32_t, std::vector<double>> durations;
+  std::map<uint32_t, std::vector<double>> works;
+  for (const trace::Step& step : scene.trees.steps) {
+    durations[step.process.value()].push_back(static_cast<double>(step.duration()));
+    works[step.process.value()].push_back(step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work);
+  }
+  size_t written = 0;
+  for (uint32_t s = 0; s < scene.trees.steps.size() && written < kMostNotes; ++s) {
+    const trace::Step& step = scene.trees.steps[s];
+    const double median = ml::Quantile(durations[step.process.value()], 0.5);
+    const double work = step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work;
+    const double usual_work = ml::Quantile(works[step.process.value()], 0.5);
+    if (static_cast<double>(step.duration()) < kLongStep * median || work < kLongStep * usual_work || usual_work <= 0) continue;
+    notes.push_back({fmt::format("step {} ({}) takes {:.0f} ms where {:.0f} ms is usual because it computes {:.0f} times as much: its shape explains it",
+                                 step.index, step.name, static_cast<double>(step.duration()) / 1e6, median / 1e6, work / usual_work),
+                     step.begin, step.end});
+    ++written;
+  }
+}
+
+}  // namespace teller::locate
