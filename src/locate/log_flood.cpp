@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/nanos.hpp"
+#include "locate/log_incident.hpp"
+#include "locate/log_text.hpp"
+
+namespace teller::locate {
+
+using base::kSecond;
+using trace::FaultClass;
+using trace::Finding;
+using trace::Nanos;
+
+namespace {
+
+constexpr double kFull = 0.95;            // share of the KV cache above which nothing more fits
+constexpr double kVisibleStepMs = 1000;   // a compile that costs this much is felt
+constexpr Nanos kNear = 3 * kSecond;
+constexpr size_t kShown = 5;              // lines of one kind given as evidence
+
+std::optional<double> Statistic(const trace::LogRecord& record, std::string_view key) {
+  for (const auto& [name, value] : record.statistics) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+/// A finding over events of one role; false_alarm is still open.
+Finding Collect(const trace::Store& store, const LogFacts& facts, const std::vector<const Signal*>& events) {
+  Finding finding;
+  const Signal& first = *events.front();
+  finding.fault = first.fault;
+  finding.view = "vertical";
+  finding.culprit = CulpritOf(store, facts, first);
+  finding.onset = store.logs[first.row].at;
+  finding.end = finding.onset;
+  for (const Signal* s : events) {
+    if (store.logs[s->row].at != trace::kNoTime) finding.end = std::max(finding.end, store.logs[s->row].at);
+  }
+  // First, last and some between.
+  for (size_t i = 0; i < events.size() && i + 1 < kShown; ++i) AddEvidence(finding, store, events[i]->row);
+  AddEvidence(finding, store, events.back()->row);
+  return finding;
+}
+
+std::string Span(const Finding& finding) {
+  if (finding.onset == trace::kNoTime || finding.end <= finding.onset) return "";
+  return " within " + std::to_string((finding.end - finding.onset + kSecond - 1) / kSecond) + " s";
+}
+
+class Floods {
+ public:
+  Floods(const trace::Store& store, const LogFacts& facts, LogCauses& out) : store_(store), facts_(facts), out_(out) {}
+
+  void KvPressure(const std::vector<const Signal*>& events) {
+    if (events.empty()) return KvFullWithoutEvents();
+    Finding finding = Collect(store_, facts_, events);
+    finding.culprit.layer = "scheduler";
+    size_t full = 0;
+    size_t waiting = 0;
+    for (const size_t row : facts_.order) {
+      const auto& r = store_.logs[row];
+      if (r.at == trace::kNoTime || r.at < finding.onset - kNear || r.at > finding.end + kNear) continue;
+      const auto usage = Statistic(r, "kv_usage");
+      if (!usage || *usage < kFull) continue;
+      ++full;
+      if (Statistic(r, "waiting").value_or(0) > 0) ++waiting;
+      if (full <= 2) AddEvidence(finding, store_, row);
+    }
+    const size_t n = events.size();
+    // One retraction can come from a bad estimate and costs one request's prefill; a row of them is pressure.
+    double p = n == 1 ? 0.05 : n == 2 ? 0.015 : n < 5 ? 4e-3 : 1e-3;
+    if (full > 0 && waiting > 0 && n > 1) p /= 2;
+    finding.false_alarm_probability = p;
+    finding.explanation = "The KV cache had no room: " + std::to_string(n) + " times running requests were taken out and must be prefilled again" +
+                          Span(finding) + " [E1]" + (full > 0 ? "; statistics lines show it full meanwhile." : ".");
+    finding.victims.push_back({std::nullopt, "the retracted requests, which start over"});
+    Publish(std::move(finding));
+  }
+
+  void Refusals(const std::vector<const Signal*>& events) {
+    if (events.empty()) return;
+    // A refusal with its reason, or an access line with its status: count reasons when there are some, to count none twice.
+    std::vector<const Signal*> reasons;
+    for (const Signal* s : events) {
+      if (store_.logs[s->row].source != trace::LogSource::kUvicorn) reasons.push_back(s);
+    }
+    const bool named = !reasons.empty();
+    const auto& counted = named ? reasons : events;
+    Finding finding = Collect(store_, facts_, counted);
+    finding.alternatives = {{FaultClass::kFrontendNet, 0.1}};
+    const size_t n = counted.size();
+    size_t served = 0;
+    for (const auto& r : store_.logs) served += Statistic(r, "http_status").value_or(0) == 200 && Has(r.message, "\"POST ") ? 1 : 0;
+    double p = n == 1 ? 0.2 : n == 2 ? 0.05 : n == 3 ? 8e-3 : 2e-3;
+    // Bare status codes: a few wrong requests are everyday life; what counts is their share.
+    if (!named) p = n >= 10 && n * 5 >= served ? 8e-3 : 0.2;
+    finding.false_alarm_probability = p;
+    finding.explanation = "The server refused " + std::to_string(n) + (n == 1 ? " request" : " requests") + Span(finding) +
+                          (named ? " and says why [E1]" : " [E1]") + "; nothing is wrong with the engine itself.";
+    Publish(std::move(finding));
+  }
+
+  void Compilation(const std::vector<const Signal*>& events) {
+    if (events.empty()) return;
+    Finding finding = Collect(store_, facts_, events);
+    size_t slow = 0;
+    for (const Signal* s : events) {
+      const Nanos at = store_.logs[s->row].at;
+      for (const size_t row : facts_.order) {
+        const auto& r = store_.logs[row];
+        if (at == trace::kNoTime || r.at == trace::kNoTime || r.at < at - kNear || r.at > at + kNear) continue;
+        if (Statistic(r, "iteration_ms").value_or(0) < kVisibleStepMs) continue;
+        ++slow;
+        AddEvidence(finding, store_, row);
+        break;
+      }
+    }
+    finding.false_alarm_probability = slow > 0 ? 5e-3 : 0.1;
+    finding.explanation = "Code was compiled while requests ran, " + std::to_string(events.size()) + " times [E1]" +
+                          (slow > 0 ? "; steps of more than a second stand beside it." : "; the logs do not show what it cost.");
+    Publish(std::move(finding));
+  }
+
+  void Transfers(const std::vector<const Signal*>& events) {
+    std::vector<const Signal*> specific;
+    for (const Signal* s : events) {
+      if (!Has(s->line, "another rank")) specific.push_back(s);
+    }
+    if (specific.empty()) return;
+    Finding finding = Collect(store_, facts_, specific);
+    finding.view = "horizontal";
+    finding.false_alarm_probability = specific.size() == 1 ? 0.02 : 3e-3;
+    finding.explanation = "Transfers of KV cache failed " + std::to_string(specific.size()) + " times" + Span(finding) +
+                          "; this is the first line that gives a reason of its own [E1].";
+    Publish(std::move(finding));
+  }
+
+ private:
+  /// Engines that log no preemption: the cache stays full while requests wait, in statistics lines one after another.
+  void KvFullWithoutEvents() {
+    std::vector<size_t> run;
+    std::vector<size_t> best;
+    for (const size_t row : facts_.order) {
+      const auto usage = Statistic(store_.logs[row], "kv_usage");
+      const auto waiting = Statistic(store_.logs[row], "waiting");
+      if (!usage || !waiting) continue;
+      if (*usage >= kFull && *waiting > 0) {
+        run.push_back(row);
+        if (run.size() > best.size()) best = run;
+      } else {
+        run.clear();
+      }
+    }
+    if (best.size() < 3) return;  // two lines can be the crest of one burst
+    std::vector<Signal> made;
+    for (const size_t row : best) {
+      Signal s;
+      s.row = row;
+      s.role = SignalRole::kKvEvent;
+      s.fault = FaultClass::kKvPressure;
+      s.layer = "scheduler";
+      s.line = Shorten(FirstLine(store_.logs[row].message), 300);
+      made.push_back(s);
+    }
+    std::vector<const Signal*> events;
+    for (const Signal& s : made) events.push_back(&s);
+    Finding finding = Collect(store_, facts_, events);
+    // Whoever writes the statistics is not the scheduler: vLLM's API server writes them for its engine.
+    if (Has(finding.culprit.process, "APIServer") || finding.culprit.process.empty()) finding.culprit.process = "EngineCore";
+    finding.culprit.rank = facts_.single_worker() ? std::optional(0) : std::nullopt;
+    finding.false_alarm_probability = best.size() >= 6 ? 5e-3 : 0.02;
+    finding.alternatives = {{FaultClass::kNotAFault, 0.2}};
+    finding.explanation = "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row" + Span(finding) + " [E1].";
+    Publish(std::move(finding));
+  }
+
+  void Publish(Finding finding) {
+    finding.score = ScoreOf(finding.false_alarm_probability);
+    out_.findings.push_back(std::move(finding));
+  }
+
+  const trace::Store& store_;
+  const LogFacts& facts_;
+  LogCauses& out_;
+};
+
+}  // namespace
+
+void FindFloods(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out) {
+  std::vector<const Signal*> kv;
+  std::vector<const Signal*> client;
+  std::vector<const Signal*> compile;
+  std::vector<const Signal*> transfer;
+  for (const Signal& s : signals) {
+    if (s.role == SignalRole::kKvEvent) kv.push_back(&s);
+    if (s.role == SignalRole::kClient) client.push_back(&s);
+    if (s.role == SignalRole::kCompile) compile.push_back(&s);
+    if (s.role == SignalRole::kTransfer) transfer.push_back(&s);
+  }
+  Floods floods(store, facts, out);
+  floods.KvPressure(kv);
+  floods.Refusals(client);
+  floods.Compilation(compile);
+  floods.Transfers(transfer);
+}
+
+}  // namespace teller::locate

@@ -1,0 +1,332 @@
+#include "locate/log_incident.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/nanos.hpp"
+#include "locate/log_text.hpp"
+
+namespace teller::locate {
+
+using base::kSecond;
+using trace::FaultClass;
+using trace::Finding;
+using trace::LogLevel;
+using trace::LogRecord;
+using trace::LogSource;
+using trace::Nanos;
+
+namespace {
+
+constexpr Nanos kConsequence = 10 * kSecond;    // an exception that kills is followed by somebody's complaint this soon
+constexpr Nanos kSpecific = 5 * kSecond;        // a cause written this much after the first complaint still explains it
+constexpr Nanos kKernelReach = 60 * kSecond;    // the same for kernel lines, whose clock may differ a little
+constexpr Nanos kApart = 1800 * kSecond;        // causes further apart are incidents of their own
+constexpr size_t kNormalAfter = 5;              // records after which a process is thought to live on
+constexpr size_t kLastWords = 2;                // records a dying process may still write
+constexpr size_t kVictims = 8;
+constexpr size_t kNotes = 3;
+
+bool Fatal(SignalRole role) {
+  return role == SignalRole::kCause || role == SignalRole::kException || role == SignalRole::kDeath ||
+         role == SignalRole::kPeerLost || role == SignalRole::kTimeout;
+}
+
+/// Preference among what was said at about the same time: what names a cause, then whose own words, then messengers.
+int Vagueness(SignalRole role) {
+  switch (role) {
+    case SignalRole::kCause: return 0;
+    case SignalRole::kException: return 1;
+    case SignalRole::kDeath: return 2;
+    case SignalRole::kTimeout: return 3;
+    default: return 4;
+  }
+}
+
+class Incidents {
+ public:
+  Incidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out)
+      : store_(store), facts_(facts), signals_(signals), out_(out) {}
+
+  void Run() {
+    MarkShutdowns();
+    std::vector<const Signal*> active;
+    for (const Signal& s : signals_) {
+      if (!Fatal(s.role) && s.role != SignalRole::kSymptom && s.role != SignalRole::kStart) continue;
+      if (Suppressed(s)) {
+        if (s.role != SignalRole::kStart) suppressed_.push_back(&s);
+        continue;
+      }
+      if (s.role == SignalRole::kException && !Confirmed(s)) {
+        unconfirmed_.push_back(&s);
+        continue;
+      }
+      active.push_back(&s);
+    }
+    Group(active);
+    WriteNotes();
+  }
+
+ private:
+  Nanos At(const Signal& s) const { return store_.logs[s.row].at; }
+  const LogRecord& Record(const Signal& s) const { return store_.logs[s.row]; }
+
+  /// First request to end per file, and when the file's service started again.
+  void MarkShutdowns() {
+    for (const Signal& s : signals_) {
+      const uint32_t file = Record(s).file.value();
+      if (s.role == SignalRole::kShutdown) ends_[file].push_back({facts_.place[s.row], true, At(s)});
+      if (s.role == SignalRole::kStart) ends_[file].push_back({facts_.place[s.row], false, At(s)});
+    }
+  }
+
+  /// True when the record is a consequence of an orderly end: after one in its own file, or a complaint about others
+  /// soon after one elsewhere. Errors before it stay, also when they caused it.
+  bool Suppressed(const Signal& s) const {
+    if (Record(s).source == LogSource::kKernel || s.role == SignalRole::kStart) return false;
+    const size_t here = facts_.place[s.row];
+    bool ended = false;
+    if (const auto it = ends_.find(Record(s).file.value()); it != ends_.end()) {
+      for (const End& end : it->second) {
+        if (end.place < here) ended = end.shutdown;
+      }
+    }
+    if (ended) return true;
+    if (s.role == SignalRole::kCause) return false;
+    for (const auto& [file, ends] : ends_) {
+      for (const End& end : ends) {
+        if (end.shutdown && end.place < here && end.at != trace::kNoTime && At(s) - end.at < 60 * kSecond) return true;
+      }
+    }
+    return false;
+  }
+
+  /// Records of normal work that the writer of `s` still produced before place `until`.
+  size_t NormalAfter(const Signal& s, size_t until) const {
+    const LogRecord& own = Record(s);
+    size_t normal = 0;
+    for (size_t i = facts_.place[s.row] + 1; i < until && normal <= kNormalAfter; ++i) {
+      const LogRecord& r = store_.logs[facts_.order[i]];
+      if (r.file != own.file || (own.pid && r.pid != own.pid) || (own.rank && r.rank && r.rank != own.rank)) continue;
+      if (r.source == LogSource::kKineto || r.source == LogSource::kUnknown || r.level >= LogLevel::kWarning || !r.exception.empty()) continue;
+      ++normal;
+    }
+    return normal;
+  }
+
+  /// A traceback is a cause when its process says so, when somebody complains at once, or when it was the last word.
+  bool Confirmed(const Signal& s) const {
+    if (s.fatal) return true;
+    for (const Signal& later : signals_) {
+      if (facts_.place[later.row] <= facts_.place[s.row]) continue;
+      if (later.role != SignalRole::kSymptom && later.role != SignalRole::kDeath && later.role != SignalRole::kPeerLost &&
+          later.role != SignalRole::kTimeout) {
+        continue;
+      }
+      if (later.layer == "request" || Suppressed(later)) continue;
+      if (At(s) != trace::kNoTime && At(later) != trace::kNoTime && At(later) - At(s) > kConsequence) break;
+      return NormalAfter(s, facts_.place[later.row]) < kNormalAfter;
+    }
+    return Record(s).level >= LogLevel::kError && NormalAfter(s, facts_.order.size()) <= kLastWords;
+  }
+
+  /// Walks over what is left in time and cuts it into incidents.
+  void Group(const std::vector<const Signal*>& active) {
+    std::vector<const Signal*> group;
+    Nanos last = trace::kNoTime;
+    const auto close = [&] {
+      Explain(group);
+      group.clear();
+    };
+    for (const Signal* s : active) {
+      if (s->role == SignalRole::kStart) {
+        // A service that starts again ends the incident; the starts of the other processes of one service do not.
+        if (!group.empty() && At(*s) != trace::kNoTime && last != trace::kNoTime && At(*s) - last > kSecond) close();
+        continue;
+      }
+      const bool apart = s->role == SignalRole::kCause && last != trace::kNoTime && At(*s) != trace::kNoTime && At(*s) - last > kApart;
+      if (apart && !group.empty()) close();
+      group.push_back(s);
+      if (At(*s) != trace::kNoTime) last = At(*s);
+    }
+    close();
+  }
+
+  const Signal* FirstCause(const std::vector<const Signal*>& group) const {
+    const Signal* first = nullptr;
+    for (const Signal* s : group) {
+      if (!Fatal(s->role)) continue;
+      if (first == nullptr) {
+        first = s;
+        continue;
+      }
+      const bool timed = At(*s) != trace::kNoTime && At(*first) != trace::kNoTime;
+      const Nanos later = timed ? At(*s) - At(*first) : 0;
+      const bool kernel = Record(*s).source == LogSource::kKernel && Record(*first).source != LogSource::kKernel;
+      const Nanos reach = kernel ? kKernelReach : kSpecific;
+      const bool better = Vagueness(s->role) < Vagueness(first->role) || (kernel && s->role == SignalRole::kCause);
+      if (better && later <= reach && s->false_alarm < 0.01) first = s;
+    }
+    return first;
+  }
+
+  void Explain(const std::vector<const Signal*>& group) {
+    const Signal* first = FirstCause(group);
+    if (first == nullptr) return;
+    Finding finding;
+    finding.fault = first->fault;
+    finding.alternatives = first->alternatives;
+    finding.false_alarm_probability = first->false_alarm;
+    finding.culprit = CulpritOf(store_, facts_, *first);
+    finding.onset = At(*first);
+    finding.end = finding.onset;
+    finding.view = "vertical";
+    const std::string mark = AddEvidence(finding, store_, first->row);
+    std::string text;
+    if (first->role == SignalRole::kTimeout) {
+      std::vector<const Signal*> timeouts;
+      for (const Signal* s : group) {
+        if (s->role == SignalRole::kTimeout) timeouts.push_back(s);
+      }
+      ReadWatchdogs(store_, facts_, timeouts, finding);
+    } else if (first->role == SignalRole::kPeerLost) {
+      text = LostPeer(group, finding, mark);
+    } else {
+      const std::string who = Who(finding.culprit);
+      text = "First in time, " + std::string(first->what) + (who.empty() ? "" : ": " + who) + " " + mark + ".";
+      if (finding.fault == FaultClass::kProcDeath && first->role != SignalRole::kCause) finding.view = "horizontal";
+      if (first->fault == FaultClass::kGpuAppFault || first->fault == FaultClass::kGpuHwFault) finding.view = "horizontal";
+    }
+    if (Record(*first).source == LogSource::kKernel) JudgeKernel(*first, group, finding, text);
+    AddEchoes(*first, group, finding, text);
+    finding.explanation = finding.explanation.empty() ? text : finding.explanation + (text.empty() ? "" : " " + text);
+    finding.score = ScoreOf(finding.false_alarm_probability);
+    Merge(std::move(finding));
+  }
+
+  /// Which rank is gone? The one that fell silent; a survivor's line may name an innocent one.
+  std::string LostPeer(const std::vector<const Signal*>& group, Finding& finding, const std::string& mark) {
+    std::vector<int> survivors;
+    for (const Signal* s : group) {
+      const auto rank = RankOf(store_, facts_, s->row);
+      if (rank && std::find(survivors.begin(), survivors.end(), *rank) == survivors.end()) survivors.push_back(*rank);
+    }
+    auto silent = SilentRanks(facts_, finding.onset);
+    silent.erase(std::remove_if(silent.begin(), silent.end(), [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); }), silent.end());
+    finding.view = "horizontal";
+    const std::string who = Who(finding.culprit);
+    finding.culprit.rank.reset();
+    finding.culprit.process.clear();
+    std::string text = (who.empty() ? "A rank" : who) + " lost its connection to a peer " + mark + ".";
+    if (silent.size() != 1) {
+      finding.false_alarm_probability = 8e-3;
+      return text + " The logs do not tell which peer died: compare the last lines of all ranks.";
+    }
+    const int dead = silent.front();
+    finding.culprit.rank = dead;
+    finding.culprit.process = "rank" + std::to_string(dead);
+    finding.false_alarm_probability = 1e-3;
+    const auto last = facts_.last_word.find(dead);
+    if (last == facts_.last_word.end()) return text + " Rank " + std::to_string(dead) + " is the only one that left no line at all.";
+    finding.onset = last->second;
+    for (size_t i = facts_.order.size(); i-- > 0;) {
+      if (RankOf(store_, facts_, facts_.order[i]) != dead) continue;
+      return text + " Rank " + std::to_string(dead) + " fell silent before that, without an error or an orderly end " +
+             AddEvidence(finding, store_, facts_.order[i]) + ".";
+    }
+    return text;
+  }
+
+  /// The kernel says which program; whether it is one of the service's own decides how much it matters.
+  void JudgeKernel(const Signal& first, const std::vector<const Signal*>& group, Finding& finding, std::string& text) const {
+    if (first.fault == FaultClass::kProcDeath && !facts_.kernel_only) {
+      const bool ours = first.pid && facts_.name_of_pid.count(*first.pid) > 0;
+      const bool complained = std::any_of(group.begin(), group.end(), [&](const Signal* s) { return Record(*s).source != LogSource::kKernel; });
+      if (!ours && !complained) finding.false_alarm_probability = 0.03;
+      if (ours) finding.false_alarm_probability = 1e-4;
+    }
+    size_t same = 0;
+    std::vector<int64_t> pids;
+    for (const Signal* s : group) {
+      if (Record(*s).source != LogSource::kKernel || s->fault != first.fault) continue;
+      ++same;
+      if (s->pid && std::find(pids.begin(), pids.end(), *s->pid) == pids.end()) pids.push_back(*s->pid);
+    }
+    if (same > 1) text += " The kernel reports it " + std::to_string(same) + " times.";
+    // The same software fault under several programs on one device points to the device.
+    if (first.fault == FaultClass::kGpuAppFault && pids.size() >= 3) {
+      finding.alternatives = {{FaultClass::kGpuHwFault, 0.6}};
+      text += " It hits several programs, so the device itself is suspect.";
+    }
+  }
+
+  void AddEchoes(const Signal& first, const std::vector<const Signal*>& group, Finding& finding, std::string& text) {
+    size_t echoes = 0;
+    std::string marks;
+    for (const Signal* s : group) {
+      if (At(*s) != trace::kNoTime) finding.end = std::max(finding.end, At(*s));
+      if (s == &first) continue;
+      ++echoes;
+      trace::Culprit writer;
+      writer.process = Record(*s).process;
+      writer.rank = RankOf(store_, facts_, s->row);
+      const std::string who = Who(writer);
+      const bool known = std::any_of(finding.victims.begin(), finding.victims.end(), [&](const trace::Victim& v) { return Begins(v.what, who + ":"); });
+      if (who.empty() || known || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
+      finding.victims.push_back({writer.rank, who + ": " + Shorten(s->line, 160)});
+      marks += (marks.empty() ? "" : " ") + AddEvidence(finding, store_, s->row);
+    }
+    if (echoes > 0) {
+      text += (text.empty() ? "" : " ") + std::to_string(echoes) + (echoes == 1 ? " later line is its echo" : " later lines are its echoes") +
+              (marks.empty() ? "." : ", among them " + marks + ".");
+    }
+    // A messenger or a survivor that complains makes a false alarm less likely.
+    if (first.role == SignalRole::kCause && echoes > 0) finding.false_alarm_probability = std::min(finding.false_alarm_probability, 1e-3);
+  }
+
+  /// The same fault of the same device or process again is one finding.
+  void Merge(Finding finding) {
+    for (Finding& known : out_.findings) {
+      if (known.fault != finding.fault || known.culprit.process != finding.culprit.process || known.culprit.rank != finding.culprit.rank) continue;
+      known.end = std::max(known.end, finding.end);
+      known.false_alarm_probability = std::min(known.false_alarm_probability, finding.false_alarm_probability);
+      known.score = ScoreOf(known.false_alarm_probability);
+      return;
+    }
+    out_.findings.push_back(std::move(finding));
+  }
+
+  void WriteNotes() {
+    if (!suppressed_.empty()) {
+      const Signal& s = *suppressed_.front();
+      out_.notes.push_back({"Orderly shutdown: " + std::to_string(suppressed_.size()) +
+                                " error lines after it are its consequences and no crash, first \"" + Shorten(s.line, 120) + "\".",
+                            At(s), At(*suppressed_.back())});
+    }
+    for (size_t i = 0; i < unconfirmed_.size() && i < kNotes; ++i) {
+      const Signal& s = *unconfirmed_[i];
+      out_.notes.push_back({"A traceback without consequences: \"" + Shorten(s.line, 120) + "\".", At(s), At(s)});
+    }
+  }
+
+  struct End {
+    size_t place = 0;
+    bool shutdown = false;
+    Nanos at = trace::kNoTime;
+  };
+  const trace::Store& store_;
+  const LogFacts& facts_;
+  const std::vector<Signal>& signals_;
+  LogCauses& out_;
+  std::map<uint32_t, std::vector<End>> ends_;
+  std::vector<const Signal*> suppressed_;
+  std::vector<const Signal*> unconfirmed_;
+};
+
+}  // namespace
+
+void FindIncidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out) {
+  Incidents(store, facts, signals, out).Run();
+}
+
+}  // namespace teller::locate
