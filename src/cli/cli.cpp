@@ -1,0 +1,184 @@
+#include "cli/cli.hpp"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <exception>
+#include <memory>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "cli/options.hpp"
+#include "cli/terminal.hpp"
+#include "engine/engine.hpp"
+#include "report/diagnosis_html.hpp"
+#include "report/diagnosis_json.hpp"
+#include "report/diagnosis_text.hpp"
+#include "report/inspect.hpp"
+#include "report/logs.hpp"
+#include "report/perfetto.hpp"
+#include "report/printable.hpp"
+#include "report/tree_text.hpp"
+
+namespace teller::cli {
+
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kFound = 1;
+constexpr int kFailed = 2;
+constexpr int kLostInput = 3;
+
+void Say(std::string_view text) {
+  const std::string line = "teller: " + report::Printable(text) + "\n";
+  // Nothing can be done about a standard error that takes no text.
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
+}
+
+int Fail(std::string_view text) {
+  Say(text);
+  return kFailed;
+}
+
+uint64_t PeakBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// One command on one run. The result goes to the output; an error means exit status 2.
+class Session {
+ public:
+  explicit Session(const Command& command) : command_(command) {}
+
+  int Execute() {
+    options_.inputs = {.paths = command_.common.paths, .logs = command_.common.logs};
+    options_.threads = command_.common.threads;
+    {
+      const std::unique_ptr<base::Progress> progress = MakeProgress(command_.common.quiet);
+      options_.progress = progress.get();
+      auto opened = engine::Open(options_);
+      options_.progress = nullptr;
+      if (!opened) return Fail(opened.error().Text());
+      run_ = std::move(opened.value());
+    }
+    auto output = Output::Open(command_.common.output);
+    if (!output) return Fail(output.error().Text());
+    const base::Status written = std::visit([&](const auto& what) { return Run(what, output.value()); }, command_.what);
+    if (!written.ok()) return Fail(written.error().Text());
+    const base::Status closed = output->Close();
+    if (!closed.ok()) return Fail(closed.error().Text());
+    return ExitStatus();
+  }
+
+ private:
+  int ExitStatus() const {
+    if (found_) return kFound;
+    if (!run_.store.diagnostics.LostInput()) return kDone;
+    if (!command_.common.quiet) Say("some input was lost or wrong; the report says what");
+    return kLostInput;
+  }
+
+  report::TextOptions Text() const {
+    const bool to_terminal = command_.common.output.empty() || command_.common.output == "-";
+    return {.width = TerminalWidth(STDOUT_FILENO),
+            .color = to_terminal && WantsColor(STDOUT_FILENO, command_.common.no_color),
+            .all = command_.common.all};
+  }
+
+  base::Status Run(const DiagnoseOptions& what, Output& output) {
+    options_.false_alarms = what.false_alarms;
+    const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
+    found_ = what.fail_on_finding && diagnosis.status == trace::VerdictStatus::kAbnormal;
+    if (what.format == "json") {
+      return output.Write(report::JsonText(report::DiagnosisToJson(run_, diagnosis, command_.common.all)));
+    }
+    if (what.format == "html") return output.Write(report::DiagnosisToHtml(run_, diagnosis, command_.common.all));
+    return output.Write(report::DiagnosisToText(run_, diagnosis, Text()));
+  }
+
+  base::Status Run(const InspectOptions& what, Output& output) {
+    if (what.json) return output.Write(report::JsonText(report::InspectToJson(run_)));
+    return output.Write(report::InspectToText(run_, Text()));
+  }
+
+  base::Status Run(const TreeOptions& what, Output& output) {
+    if (what.stats) return output.Write(report::StatsToText(run_, PeakBytes(), Text()));
+    const report::TreeTextOptions options{
+        .text = Text(), .depth = what.depth, .hide_below = command_.common.all ? 0 : report::TreeTextOptions().hide_below};
+    if (what.step) return WriteStep(what, options, output);
+    TELLER_TRY(output.Write(report::StepsToText(run_, what.rank, options.text)));
+    bool any = !what.rank;
+    for (uint32_t p = 0; p < run_.store.processes.size() || !what.rank; ++p) {
+      report::CallTreeScope scope;
+      if (what.rank) {
+        if (run_.store.processes[p].rank != what.rank) continue;
+        scope.process = trace::ProcessRow(p);
+        any = true;
+      }
+      TELLER_TRY(output.Write("\n" + report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options)));
+      if (!what.rank) break;
+    }
+    if (!any) return NoSuch(fmt::format("rank {}", *what.rank));
+    return {};
+  }
+
+  base::Status WriteStep(const TreeOptions& what, const report::TreeTextOptions& options, Output& output) {
+    bool any = false;
+    for (const trace::Step& step : run_.trees.steps) {
+      if (step.index != *what.step || (what.rank && step.rank != what.rank)) continue;
+      any = true;
+      const report::CallTreeScope scope{.process = step.process, .begin = step.begin, .end = step.end};
+      TELLER_TRY(output.Write(report::StepHeadToText(run_, step, options.text) +
+                              report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options) + "\n"));
+    }
+    if (!any) return NoSuch(fmt::format("step {}{}", *what.step, what.rank ? fmt::format(" of rank {}", *what.rank) : ""));
+    return {};
+  }
+
+  static base::Error NoSuch(const std::string& what) {
+    return {.code = base::Code::kNotFound, .message = "there is no " + what + " in this run; teller tree lists them"};
+  }
+
+  base::Status Run(const LogsOptions& what, Output& output) {
+    if (what.json) return output.Write(report::JsonText(report::LogsToJson(run_)));
+    return output.Write(report::LogsToText(run_, Text()));
+  }
+
+  base::Status Run(const ExportOptions&, Output& output) {
+    const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
+    return report::WritePerfetto(run_, diagnosis, [&](std::string_view text) { return output.Write(text); });
+  }
+
+  const Command& command_;
+  engine::Options options_;
+  engine::Run run_;
+  bool found_ = false;
+};
+
+int RunProgram(int argc, const char* const* argv) {
+  // A reader that goes away is seen as EPIPE by the write.
+  std::signal(SIGPIPE, SIG_IGN);
+  const Parsed parsed = ParseArguments(argc, argv);
+  if (!parsed.error.empty()) return Fail(parsed.error);
+  if (parsed.command) return Session(*parsed.command).Execute();
+  auto output = Output::Open("");
+  const base::Status written = output->Write(parsed.text);
+  return written.ok() ? kDone : Fail(written.error().Text());
+}
+
+}  // namespace
+
+int Main(int argc, const char* const* argv) {
+  try {
+    return RunProgram(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return Fail("not enough memory for this input");
+  } catch (const std::exception& error) {
+    return Fail(error.what());
+  }
+}
+
+}  // namespace teller::cli

@@ -1,0 +1,109 @@
+#include "cli/options.hpp"
+
+#include <sstream>
+
+#include <CLI/CLI.hpp>
+
+#include "report/version.hpp"
+
+namespace teller::cli {
+
+namespace {
+
+constexpr const char* kAbout = "TELLER finds the root cause of slow, stuck or failing LLM inference in trace files and logs.";
+constexpr const char* kExitCodes =
+    "Exit status: 0 done, 1 a finding and --fail-on-finding was given, 2 could not do it, 3 done but some input was lost or wrong.";
+
+struct All {
+  CommonOptions common;
+  DiagnoseOptions diagnose;
+  InspectOptions inspect;
+  TreeOptions tree;
+  LogsOptions logs;
+  ExportOptions exported;
+};
+
+void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
+  app.add_option("paths", common.paths, what)->required()->type_name("PATH");
+  app.add_option("--logs", common.logs, "Read this file as a log whatever it looks like (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  app.add_option("-o,--output", common.output, "Write here instead of standard output")->type_name("FILE");
+  app.add_option("--threads", common.threads, "Worker threads; 0 = one per core")->type_name("N")->check(CLI::Range(0u, 1024u));
+  app.add_flag("--no-color", common.no_color, "No colour, also on a terminal (so does NO_COLOR)");
+  app.add_flag("-q,--quiet", common.quiet, "No progress and no remarks on standard error");
+  app.add_flag("--all", common.all, "Show everything instead of the most important");
+  app.footer(kExitCodes);
+}
+
+void AddCommands(CLI::App& app, All& all) {
+  CLI::App* diagnose = app.add_subcommand("diagnose", "Say which step is abnormal, who caused it, why, and what to do first");
+  AddCommon(*diagnose, all.common, "Run directory, trace files, logs or patterns");
+  diagnose->add_option("-f,--format", all.diagnose.format, "text, json or html")
+      ->check(CLI::IsMember({"text", "json", "html"}))
+      ->type_name("FORMAT");
+  diagnose->add_option("--false-alarms", all.diagnose.false_alarms, "Accepted probability of a false alarm in a run")
+      ->check(CLI::Range(1e-9, 0.5))
+      ->type_name("P");
+  diagnose->add_flag("--fail-on-finding", all.diagnose.fail_on_finding, "Exit with 1 when something is abnormal");
+
+  CLI::App* inspect = app.add_subcommand("inspect", "Say what is in the files");
+  AddCommon(*inspect, all.common, "Trace files, logs, directories or patterns");
+  inspect->add_flag("--json", all.inspect.json, "Print JSON");
+
+  CLI::App* tree = app.add_subcommand("tree", "Print the steps and the call tree, from Python to kernels");
+  AddCommon(*tree, all.common, "Trace files, directories or patterns");
+  tree->add_option("--step", all.tree.step, "Only the step with this index")->type_name("N");
+  tree->add_option("--rank", all.tree.rank, "Only this rank")->type_name("R");
+  tree->add_option("--depth", all.tree.depth, "Levels to show; 0 = all")->type_name("D");
+  tree->add_flag("--stats", all.tree.stats, "Only counts, wall time of each stage and peak memory");
+
+  CLI::App* logs = app.add_subcommand("logs", "Print the records, templates and statistics of logs");
+  AddCommon(*logs, all.common, "Logs, directories or patterns");
+  logs->add_flag("--json", all.logs.json, "Print JSON");
+
+  CLI::App* exported = app.add_subcommand("export", "Write the trace with the findings marked, for other viewers");
+  AddCommon(*exported, all.common, "Run directory, trace files, logs or patterns");
+  exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
+}
+
+Command Chosen(const CLI::App& app, All& all) {
+  Command command{.common = all.common, .what = all.diagnose};
+  if (app.got_subcommand("inspect")) command.what = all.inspect;
+  if (app.got_subcommand("tree")) command.what = all.tree;
+  if (app.got_subcommand("logs")) command.what = all.logs;
+  if (app.got_subcommand("export")) command.what = all.exported;
+  return command;
+}
+
+/// CLI11's messages may have several lines.
+std::string OneLine(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+Parsed ParseArguments(int argc, const char* const* argv) {
+  All all;
+  CLI::App app(kAbout, "teller");
+  app.set_version_flag("--version", std::string("teller ") + report::kVersion);
+  app.footer(kExitCodes);
+  app.require_subcommand(1);
+  AddCommands(app, all);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    std::ostringstream out;
+    app.exit(asked, out, out);
+    return {.command = {}, .text = out.str(), .error = {}};
+  } catch (const CLI::ParseError& wrong) {
+    return {.command = {}, .text = {}, .error = OneLine(wrong.what()) + " (--help shows the usage)"};
+  }
+  return {.command = Chosen(app, all), .text = {}, .error = {}};
+}
+
+}  // namespace teller::cli

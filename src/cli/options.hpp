@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace teller::cli {
+
+/// Options that every command has.
+struct CommonOptions {
+  std::vector<std::string> paths;  ///< files, directories, patterns
+  std::vector<std::string> logs;   ///< files to read as logs whatever they look like
+  unsigned threads = 0;            ///< 0 = one per core
+  std::string output;              ///< empty = stdout
+  bool no_color = false;
+  bool quiet = false;
+  bool all = false;
+};
+
+struct DiagnoseOptions {
+  std::string format = "text";     ///< text, json, html
+  double false_alarms = 0.01;
+  bool fail_on_finding = false;
+};
+
+struct InspectOptions {
+  bool json = false;
+};
+
+struct TreeOptions {
+  std::optional<uint32_t> step;
+  std::optional<int> rank;
+  unsigned depth = 0;              ///< 0 = no bound
+  bool stats = false;
+};
+
+struct LogsOptions {
+  bool json = false;
+};
+
+struct ExportOptions {
+  std::string to = "perfetto";
+};
+
+/// What the user asked for.
+struct Command {
+  CommonOptions common;
+  std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, ExportOptions> what;
+};
+
+/// A command, or text that was asked for instead (help, version), or what is wrong with the arguments.
+struct Parsed {
+  std::optional<Command> command;
+  std::string text;                ///< help or version for stdout
+  std::string error;               ///< one line
+};
+Parsed ParseArguments(int argc, const char* const* argv);
+
+}  // namespace teller::cli

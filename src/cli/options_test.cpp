@@ -1,0 +1,60 @@
+#include "cli/options.hpp"
+
+#include <gtest/gtest.h>
+
+namespace teller::cli {
+namespace {
+
+Parsed Parse(std::vector<const char*> args) {
+  args.insert(args.begin(), "teller");
+  return ParseArguments(static_cast<int>(args.size()), args.data());
+}
+
+TEST(ParseArguments, ReadsDiagnose) {
+  const Parsed parsed = Parse({"diagnose", "run", "more", "--logs", "a.log", "--logs", "b.log", "--format", "json", "--false-alarms", "0.05",
+                               "--fail-on-finding", "--threads", "2", "-o", "out"});
+  ASSERT_TRUE(parsed.command) << parsed.error;
+  EXPECT_EQ(parsed.command->common.paths, (std::vector<std::string>{"run", "more"}));
+  EXPECT_EQ(parsed.command->common.logs, (std::vector<std::string>{"a.log", "b.log"}));
+  EXPECT_EQ(parsed.command->common.threads, 2u);
+  EXPECT_EQ(parsed.command->common.output, "out");
+  const auto& what = std::get<DiagnoseOptions>(parsed.command->what);
+  EXPECT_EQ(what.format, "json");
+  EXPECT_EQ(what.false_alarms, 0.05);
+  EXPECT_TRUE(what.fail_on_finding);
+}
+
+TEST(ParseArguments, TakesPathsAfterTheLogsOption) {
+  const Parsed parsed = Parse({"diagnose", "--logs", "a.log", "run"});
+  ASSERT_TRUE(parsed.command) << parsed.error;
+  EXPECT_EQ(parsed.command->common.paths, std::vector<std::string>{"run"});
+}
+
+TEST(ParseArguments, ReadsTree) {
+  const Parsed parsed = Parse({"tree", "t.json", "--step", "4", "--rank", "1", "--depth", "3"});
+  ASSERT_TRUE(parsed.command) << parsed.error;
+  const auto& what = std::get<TreeOptions>(parsed.command->what);
+  EXPECT_EQ(what.step, 4u);
+  EXPECT_EQ(what.rank, 1);
+  EXPECT_EQ(what.depth, 3u);
+}
+
+TEST(ParseArguments, WrongArgumentsAreOneLine) {
+  for (const std::vector<const char*>& args :
+       {std::vector<const char*>{}, {"nonsense"}, {"diagnose"}, {"diagnose", "x", "--format", "xml"}, {"diagnose", "x", "--false-alarms", "2"},
+        {"tree", "x", "--step", "abc"}, {"export", "x", "--to", "nothing"}, {"diagnose", "x", "--unknown"}}) {
+    const Parsed parsed = Parse(args);
+    EXPECT_FALSE(parsed.command);
+    EXPECT_FALSE(parsed.error.empty());
+    EXPECT_EQ(parsed.error.find('\n'), std::string::npos) << parsed.error;
+  }
+}
+
+TEST(ParseArguments, HelpAndVersionAreNoErrors) {
+  EXPECT_NE(Parse({"--help"}).text.find("diagnose"), std::string::npos);
+  EXPECT_NE(Parse({"diagnose", "--help"}).text.find("--fail-on-finding"), std::string::npos);
+  EXPECT_EQ(Parse({"--version"}).text.rfind("teller ", 0), 0u);
+}
+
+}  // namespace
+}  // namespace teller::cli

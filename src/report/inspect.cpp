@@ -1,0 +1,185 @@
+#include "report/inspect.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "report/diagnosis_json.hpp"
+#include "report/diagnosis_text.hpp"
+#include "report/summary.hpp"
+#include "report/units.hpp"
+
+namespace teller::report {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::vector<uint64_t> SpansByCategory(const trace::Store& store) {
+  std::vector<uint64_t> counts(store.categories.size());
+  for (const uint8_t category : store.spans.category) ++counts[category];
+  return counts;
+}
+
+std::vector<uint64_t> SpansByProcess(const trace::Store& store) {
+  std::vector<uint64_t> counts(store.processes.size());
+  for (const trace::Track& track : store.tracks) counts[track.process.value()] += track.span_count;
+  return counts;
+}
+
+std::string FileText(const trace::File& file) {
+  std::vector<std::string> parts{file.kind};
+  if (file.rank) parts.push_back(fmt::format("rank {}", *file.rank));
+  if (file.spans > 0) parts.push_back(Count(file.spans, "span"));
+  if (file.log_records > 0) parts.push_back(Count(file.log_records, "record"));
+  parts.push_back(Bytes(file.bytes));
+  if (file.dropped > 0) parts.push_back(Count(file.dropped) + " dropped");
+  if (!file.note.empty()) parts.push_back(file.note);
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string ProcessText(const trace::Process& process, uint64_t spans) {
+  std::vector<std::string> parts;
+  if (process.rank) {
+    parts.push_back(process.world_size ? fmt::format("rank {} of {}", *process.rank, *process.world_size)
+                                       : fmt::format("rank {}", *process.rank));
+  }
+  if (!process.name.empty()) parts.push_back(process.name + (process.name_inferred ? " (by its place in the run)" : ""));
+  if (!process.engine.empty()) parts.push_back(process.engine);
+  parts.push_back(Count(spans, "span"));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void AddCounts(const trace::Store& store, Page& page) {
+  const std::vector<uint64_t> by_category = SpansByCategory(store);
+  if (by_category.empty()) return;
+  page.Gap();
+  page.Head("Spans by category");
+  for (size_t i = 0; i < by_category.size(); ++i) {
+    const trace::Category& category = store.categories[i];
+    if (by_category[i] == 0) continue;
+    page.Line(2, fmt::format("{:>12}  {}  ({})", Count(by_category[i]),
+                             category.name.empty() ? "(no category)" : category.name, Name(category.kind)));
+  }
+}
+
+void AddFiles(const trace::Store& store, Page& page) {
+  page.Gap();
+  page.Head("Files");
+  for (const trace::File& file : store.files) {
+    page.Line(2, file.path);
+    page.Paragraph(6, FileText(file), Ink::kDim);
+  }
+}
+
+void AddProcesses(const trace::Store& store, Page& page) {
+  if (store.processes.empty()) return;
+  const std::vector<uint64_t> spans = SpansByProcess(store);
+  page.Gap();
+  page.Head("Processes");
+  for (size_t i = 0; i < store.processes.size(); ++i) {
+    page.Field("pid " + store.processes[i].pid, ProcessText(store.processes[i], spans[i]));
+  }
+}
+
+std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {
+  std::map<std::string, uint64_t> counts;
+  for (const trace::LogRecord& log : store.logs) ++counts[std::string(Name(log.source))];
+  return counts;
+}
+
+Json ProcessesToJson(const trace::Store& store) {
+  const std::vector<uint64_t> spans = SpansByProcess(store);
+  Json out = Json::array();
+  for (size_t i = 0; i < store.processes.size(); ++i) {
+    const trace::Process& process = store.processes[i];
+    out.push_back({{"file", process.file.valid() ? Json(process.file.value()) : Json(nullptr)},
+                   {"pid", process.pid},
+                   {"name", process.name},
+                   {"name_inferred", process.name_inferred},
+                   {"rank", process.rank ? Json(*process.rank) : Json(nullptr)},
+                   {"world_size", process.world_size ? Json(*process.world_size) : Json(nullptr)},
+                   {"engine", process.engine},
+                   {"spans", spans[i]}});
+  }
+  return out;
+}
+
+Json FilesToJson(const trace::Store& store) {
+  Json out = Json::array();
+  for (const trace::File& file : store.files) {
+    out.push_back({{"path", file.path},
+                   {"kind", file.kind},
+                   {"rank", file.rank ? Json(*file.rank) : Json(nullptr)},
+                   {"bytes", file.bytes},
+                   {"records_read", file.records_read},
+                   {"spans", file.spans},
+                   {"instants", file.instants},
+                   {"counters", file.counters},
+                   {"flows", file.flows},
+                   {"metadata", file.metadata},
+                   {"repaired_away", file.repaired_away},
+                   {"dropped", file.dropped},
+                   {"log_records", file.log_records},
+                   {"note", file.note.empty() ? Json(nullptr) : Json(file.note)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string InspectToText(const engine::Run& run, const TextOptions& options) {
+  Page page(options);
+  AddWhatWasRead(run, page);
+  AddFiles(run.store, page);
+  AddProcesses(run.store, page);
+  AddCounts(run.store, page);
+  const trace::Trees& trees = run.trees;
+  if (trees.gpu_work > 0 || !trees.collectives.empty()) {
+    page.Gap();
+    page.Head("Links");
+    page.Field("launches", fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
+                                       Count(trees.gpu_work_linked), Count(trees.gpu_work),
+                                       Count(trees.gpu_work_unlaunched)));
+    page.Field("collectives", Count(trees.collectives.size()) + " matched over ranks");
+  }
+  if (!run.store.logs.empty()) {
+    page.Gap();
+    page.Head("Log records by writer");
+    for (const auto& [source, n] : RecordsBySource(run.store)) page.Line(2, fmt::format("{:>12}  {}", Count(n), source));
+  }
+  AddDiagnostics(run.store, page);
+  return page.Take();
+}
+
+Json InspectToJson(const engine::Run& run) {
+  const Summary summary = Summarize(run);
+  Json categories = Json::array();
+  const std::vector<uint64_t> by_category = SpansByCategory(run.store);
+  for (size_t i = 0; i < by_category.size(); ++i) {
+    categories.push_back({{"name", run.store.categories[i].name},
+                          {"kind", Name(run.store.categories[i].kind)},
+                          {"spans", by_category[i]}});
+  }
+  Json sources = Json::object();
+  for (const auto& [source, n] : RecordsBySource(run.store)) sources[source] = n;
+  return {{"schema", "teller.inspect/1"},
+          {"files", FilesToJson(run.store)},
+          {"processes", ProcessesToJson(run.store)},
+          {"categories", categories},
+          {"ranks", summary.ranks},
+          {"spans", summary.spans},
+          {"steps", summary.steps},
+          {"collectives", run.trees.collectives.size()},
+          {"gpu_work", {{"with_correlation", run.trees.gpu_work},
+                        {"linked", run.trees.gpu_work_linked},
+                        {"launched_outside", run.trees.gpu_work_unlaunched}}},
+          {"log_records", summary.log_records},
+          {"log_sources", sources},
+          {"begin_ns", JsonTime(summary.begin)},
+          {"end_ns", JsonTime(summary.end)},
+          {"diagnostics", DiagnosticsToJson(run.store)}};
+}
+
+}  // namespace teller::report

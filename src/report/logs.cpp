@@ -1,0 +1,199 @@
+#include "report/logs.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "report/diagnosis_json.hpp"
+#include "report/diagnosis_text.hpp"
+#include "report/summary.hpp"
+#include "report/units.hpp"
+
+namespace teller::report {
+
+using Json = nlohmann::ordered_json;
+using trace::LogLevel;
+using trace::LogRecord;
+using trace::TimeBasis;
+
+namespace {
+
+constexpr size_t kShownRecords = 200;
+constexpr size_t kShownTemplates = 40;
+
+std::string_view FirstLine(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+std::string_view BasisName(TimeBasis basis) {
+  switch (basis) {
+    case TimeBasis::kNone: return "none";
+    case TimeBasis::kArrival: return "arrival";
+    case TimeBasis::kStamp: return "stamp";
+    case TimeBasis::kRelative: return "relative";
+    case TimeBasis::kNeighbour: return "neighbour";
+  }
+  return "none";
+}
+
+/// First line of the message with its parameters, which stand in it in their order, as holes.
+std::string TemplateText(const LogRecord& log) {
+  std::string_view rest = FirstLine(log.message);
+  std::string out;
+  for (const trace::LogParameter& parameter : log.parameters) {
+    const size_t at = parameter.text.empty() ? std::string_view::npos : rest.find(parameter.text);
+    if (at == std::string_view::npos) continue;
+    out.append(rest.substr(0, at)).append("<*>");
+    rest.remove_prefix(at + parameter.text.size());
+  }
+  return out.append(rest);
+}
+
+Ink InkOf(LogLevel level) {
+  if (level >= LogLevel::kError) return Ink::kRed;
+  return level == LogLevel::kWarning ? Ink::kYellow : Ink::kPlain;
+}
+
+std::string Who(const LogRecord& log) {
+  std::string who = log.process;
+  if (log.rank) who += fmt::format("{}rank {}", who.empty() ? "" : " ", *log.rank);
+  if (who.empty() && log.pid) who = fmt::format("pid {}", *log.pid);
+  return who.empty() ? std::string(Name(log.source)) : who;
+}
+
+void AddRecords(const trace::Store& store, Page& page) {
+  page.Gap();
+  const size_t shown = page.options().all ? store.logs.size() : std::min(store.logs.size(), kShownRecords);
+  page.Head(Count(store.logs.size(), "record"));
+  for (size_t i = 0; i < shown; ++i) {
+    const LogRecord& log = store.logs[i];
+    // "~" marks a time that is not the record's own.
+    const std::string time = log.at == trace::kNoTime ? std::string(12, '-') : TimeOfDay(log.at);
+    page.Line(2, fmt::format("{}{} {:<7} {:<14} {}", log.basis == TimeBasis::kNeighbour ? "~" : " ", time,
+                             Name(log.level), Who(log), FirstLine(log.message)),
+              InkOf(log.level));
+  }
+  if (shown < store.logs.size()) page.Line(2, fmt::format("and {} more (--all)", store.logs.size() - shown), Ink::kDim);
+}
+
+void AddTemplates(const trace::Store& store, Page& page) {
+  const std::vector<TemplateCount> templates = CountTemplates(store);
+  if (templates.empty()) return;
+  page.Gap();
+  page.Head(Count(templates.size(), "template"));
+  const size_t shown = page.options().all ? templates.size() : std::min(templates.size(), kShownTemplates);
+  for (size_t i = 0; i < shown; ++i) {
+    const TemplateCount& t = templates[i];
+    page.Line(2, fmt::format("{:>7}  #{:<4} {:<7} {}", Count(t.count), t.id, Name(t.level), t.text), InkOf(t.level));
+  }
+  if (shown < templates.size()) page.Line(2, fmt::format("and {} more (--all)", templates.size() - shown), Ink::kDim);
+}
+
+void AddStatistics(const trace::Store& store, Page& page) {
+  const std::vector<StatisticRange> ranges = StatisticRanges(store);
+  if (ranges.empty()) return;
+  page.Gap();
+  page.Head("Statistics lines");
+  page.Line(2, fmt::format("{:<32} {:>7} {:>12} {:>12} {:>12} {:>12}", "value", "lines", "smallest", "median", "largest",
+                           "last"),
+            Ink::kDim);
+  for (const StatisticRange& r : ranges) {
+    page.Line(2, fmt::format("{:<32} {:>7} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}", r.key, r.count, r.smallest,
+                             r.median, r.largest, r.last));
+  }
+}
+
+Json RecordToJson(const LogRecord& log) {
+  Json parameters = Json::array();
+  for (const trace::LogParameter& p : log.parameters) parameters.push_back(p.text);
+  Json statistics = Json::object();
+  for (const auto& [key, value] : log.statistics) statistics[key] = value;
+  return {{"file", log.file.valid() ? Json(log.file.value()) : Json(nullptr)},
+          {"line", log.line},
+          {"lines", log.lines},
+          {"at_ns", JsonTime(log.at)},
+          {"at_error_ns", log.at_error},
+          {"time_from", BasisName(log.basis)},
+          {"source", Name(log.source)},
+          {"level", Name(log.level)},
+          {"process", log.process},
+          {"pid", log.pid ? Json(*log.pid) : Json(nullptr)},
+          {"rank", log.rank ? Json(*log.rank) : Json(nullptr)},
+          {"logger", log.logger},
+          {"message", log.message},
+          {"exception", log.exception},
+          {"template", log.template_id == 0 ? Json(nullptr) : Json(log.template_id)},
+          {"parameters", parameters},
+          {"statistics", statistics},
+          {"step", log.step.valid() ? Json(log.step.value()) : Json(nullptr)},
+          {"align_confidence", log.align_confidence},
+          {"align_reason", log.align_reason}};
+}
+
+}  // namespace
+
+std::vector<TemplateCount> CountTemplates(const trace::Store& store) {
+  std::map<uint32_t, TemplateCount> by_id;
+  for (const LogRecord& log : store.logs) {
+    if (log.template_id == 0) continue;
+    TemplateCount& t = by_id[log.template_id];
+    if (t.count++ == 0) {
+      t.id = log.template_id;
+      t.text = TemplateText(log);
+    }
+    t.level = std::max(t.level, log.level);
+  }
+  std::vector<TemplateCount> out;
+  for (auto& [id, t] : by_id) out.push_back(std::move(t));
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TemplateCount& a, const TemplateCount& b) { return a.count > b.count; });
+  return out;
+}
+
+std::vector<StatisticRange> StatisticRanges(const trace::Store& store) {
+  std::map<std::string, std::vector<double>> values;
+  for (const LogRecord& log : store.logs) {
+    for (const auto& [key, value] : log.statistics) values[key].push_back(value);
+  }
+  std::vector<StatisticRange> out;
+  for (auto& [key, list] : values) {
+    StatisticRange range{.key = key, .count = list.size(), .last = list.back()};
+    std::sort(list.begin(), list.end());
+    range.smallest = list.front();
+    range.median = list[list.size() / 2];
+    range.largest = list.back();
+    out.push_back(std::move(range));
+  }
+  return out;
+}
+
+std::string LogsToText(const engine::Run& run, const TextOptions& options) {
+  Page page(options);
+  AddWhatWasRead(run, page);
+  AddUnusedFiles(run.store, page);
+  AddRecords(run.store, page);
+  AddTemplates(run.store, page);
+  AddStatistics(run.store, page);
+  AddDiagnostics(run.store, page);
+  return page.Take();
+}
+
+Json LogsToJson(const engine::Run& run) {
+  const trace::Store& store = run.store;
+  Json files = Json::array();
+  for (const trace::File& file : store.files) files.push_back({{"path", file.path}, {"kind", file.kind}});
+  Json records = Json::array();
+  for (const LogRecord& log : store.logs) records.push_back(RecordToJson(log));
+  Json templates = Json::array();
+  for (const TemplateCount& t : CountTemplates(store)) {
+    templates.push_back({{"id", t.id}, {"count", t.count}, {"level", Name(t.level)}, {"text", t.text}});
+  }
+  Json statistics = Json::array();
+  for (const StatisticRange& r : StatisticRanges(store)) {
+    statistics.push_back({{"key", r.key}, {"count", r.count}, {"smallest", r.smallest}, {"median", r.median},
+                          {"largest", r.largest}, {"last", r.last}});
+  }
+  return {{"schema", "teller.logs/1"}, {"files", files},           {"records", records},
+          {"templates", templates},    {"statistics", statistics}, {"diagnostics", DiagnosticsToJson(store)}};
+}
+
+}  // namespace teller::report
