@@ -16,9 +16,9 @@ struct Scaled {
   bool negative = false;
 };
 
-constexpr uint64_t kDigitsFull = 100'000'000'000'000'000ULL;  // one more digit still fits 64 bits
+constexpr uint64_t kDigitsFull = 1'000'000'000'000'000'000ULL;  // one more digit still fits 64 bits
 
-/// Splits the text; digits beyond 18 significant ones only move the exponent.
+/// Splits the text; digits beyond 19 significant ones only move the exponent.
 bool Scan(std::string_view text, Scaled& out) {
   size_t i = 0;
   if (i < text.size() && text[i] == '-') {
@@ -59,21 +59,22 @@ bool Scan(std::string_view text, Scaled& out) {
 
 /// The usual shape: up to 16 digits, a dot, up to 3 digits; nothing else.
 bool ScanPlain(std::string_view text, base::Nanos& out) {
-  int64_t value = 0;
+  uint64_t value = 0;
   size_t i = 0;
-  for (; i < text.size() && IsDigit(text[i]); ++i) value = value * 10 + (text[i] - '0');
-  if (i == 0 || i > 15) return false;
-  int64_t scale = 1000;
+  for (; i < text.size() && IsDigit(text[i]); ++i) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
+  if (i == 0 || i > 16) return false;
+  uint64_t scale = 1000;
   if (i < text.size()) {
     if (text[i] != '.' || text.size() - i > 4 || text.size() - i < 2) return false;
     for (++i; i < text.size(); ++i) {
       if (!IsDigit(text[i])) return false;
-      value = value * 10 + (text[i] - '0');
+      value = value * 10 + static_cast<uint64_t>(text[i] - '0');
       scale /= 10;
     }
   }
-  out = value * scale;
-  return true;
+  value *= scale;  // below 1e19: fits
+  out = static_cast<base::Nanos>(value);
+  return value <= static_cast<uint64_t>(kMaxNanos);
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <cstring>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
+#if defined(__AVX2__)
+#include <immintrin.h>
 #endif
 
 namespace teller::ingest {
@@ -26,28 +26,34 @@ struct Masks {
 // '{' and '[' differ in bit 0x20 only, and so do '}' and ']'.
 constexpr char kFold = 0x20;
 
-#if defined(__SSE2__)
-uint64_t Bits(__m128i a, __m128i b, __m128i c, __m128i d) {
-  const auto bits = [](__m128i v) { return static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(v))); };
-  return bits(a) | bits(b) << 16 | bits(c) << 32 | bits(d) << 48;
+#if defined(__AVX512BW__)
+Masks Classify(const char* p) {
+  const __m512i v = _mm512_loadu_si512(p);
+  const __m512i folded = _mm512_or_si512(v, _mm512_set1_epi8(kFold));
+  return {.quote = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('"')),
+          .backslash = _mm512_cmpeq_epi8_mask(v, _mm512_set1_epi8('\\')),
+          .open = _mm512_cmpeq_epi8_mask(folded, _mm512_set1_epi8('{')),
+          .close = _mm512_cmpeq_epi8_mask(folded, _mm512_set1_epi8('}'))};
+}
+#elif defined(__AVX2__)
+uint64_t Equal(__m256i low, __m256i high, char c) {
+  const __m256i want = _mm256_set1_epi8(c);
+  const auto bits = [want](__m256i v) {
+    return static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(v, want))));
+  };
+  return bits(low) | bits(high) << 32;
 }
 
 Masks Classify(const char* p) {
-  __m128i v[4];
-  for (int i = 0; i < 4; ++i) v[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
-  const auto equal = [&v](char c) {
-    const __m128i want = _mm_set1_epi8(c);
-    return Bits(_mm_cmpeq_epi8(v[0], want), _mm_cmpeq_epi8(v[1], want), _mm_cmpeq_epi8(v[2], want),
-                _mm_cmpeq_epi8(v[3], want));
-  };
-  Masks m;
-  m.quote = equal('"');
-  m.backslash = equal('\\');
-  const __m128i fold = _mm_set1_epi8(kFold);
-  for (auto& lane : v) lane = _mm_or_si128(lane, fold);
-  m.open = equal('{');
-  m.close = equal('}');
-  return m;
+  const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 32));
+  const __m256i fold = _mm256_set1_epi8(kFold);
+  const __m256i folded_low = _mm256_or_si256(low, fold);
+  const __m256i folded_high = _mm256_or_si256(high, fold);
+  return {.quote = Equal(low, high, '"'),
+          .backslash = Equal(low, high, '\\'),
+          .open = Equal(folded_low, folded_high, '{'),
+          .close = Equal(folded_low, folded_high, '}')};
 }
 #else
 Masks Classify(const char* p) {
@@ -89,6 +95,10 @@ uint64_t Escaped(uint64_t backslash, uint64_t& carry) {
 
 /// Bit i = parity of bits 0..i.
 uint64_t PrefixXor(uint64_t x) {
+#if defined(__PCLMUL__) && defined(__AVX2__)
+  const __m128i product = _mm_clmulepi64_si128(_mm_set_epi64x(0, static_cast<int64_t>(x)), _mm_set1_epi8(-1), 0);
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(product));
+#else
   x ^= x << 1;
   x ^= x << 2;
   x ^= x << 4;
@@ -96,6 +106,7 @@ uint64_t PrefixXor(uint64_t x) {
   x ^= x << 16;
   x ^= x << 32;
   return x;
+#endif
 }
 
 /// What is known at the start of a block.
@@ -109,11 +120,11 @@ struct Scan {
 /// Walks one block. Returns true when the array ends in it.
 bool Step(const char* p, size_t base, Scan& scan, Cut& cut) {
   Masks m = Classify(p);
-  const uint64_t quotes = m.quote & ~Escaped(m.backslash, scan.escape_carry);
-  const uint64_t inside = PrefixXor(quotes) ^ scan.in_string;
+  const uint64_t escaped = Escaped(m.backslash, scan.escape_carry);
+  const uint64_t inside = PrefixXor(m.quote & ~escaped) ^ scan.in_string;
   scan.in_string = static_cast<uint64_t>(static_cast<int64_t>(inside) >> 63);
-  m.open &= ~inside;
-  m.close &= ~inside;
+  m.open &= ~(inside | escaped);
+  m.close &= ~(inside | escaped);
   const int opens = std::popcount(m.open);
   const int closes = std::popcount(m.close);
   scan.deepest = std::max(scan.deepest, scan.depth + opens);

@@ -112,8 +112,12 @@ base::Result<bool> WindowReader::ReadEvents(Window& window) {
     if (!filled) return filled.error();
     held = *filled;
     char* data = window.buffer.data() + 1;
-    if (skipping && !at_end_) {
+    if (skipping) {
       skipping = !SkipToElement(window, held, 0);
+      if (skipping && at_end_) {
+        Finish({});
+        return false;
+      }
       want = std::max(kWindow, held);
       continue;
     }

@@ -1,0 +1,156 @@
+#include "ingest/run.hpp"
+
+#include <gtest/gtest.h>
+
+#include "ingest/kineto/kineto_test_support.hpp"
+
+namespace teller::ingest {
+namespace {
+
+const std::string kTrace = "[" + Event("a", "1", "1") + "]";
+
+base::Result<trace::Store> Read(std::vector<std::string> paths, std::vector<std::string> logs = {}) {
+  return ReadRun({.paths = std::move(paths), .logs = std::move(logs)}, {.threads = 2});
+}
+
+const trace::File* FileOf(const trace::Store& store, std::string_view path) {
+  for (const auto& file : store.files) {
+    if (file.path == path) return &file;
+  }
+  return nullptr;
+}
+
+TEST(Run, KindsAreFoundByContent) {
+  const TestFolder folder;
+  folder.Write("traces/no_extension", kTrace);
+  folder.Write("server.log", "INFO 07-01 10:00:00 [core.py:1] started\n");
+  folder.Write("log_arrival_ns.txt", "1795984842644798277\n");
+  folder.Write("spans.jsonl", "{\"resourceSpans\":[]}\n{\"resourceSpans\":[]}\n");
+  folder.Write("metrics.txt", "# HELP a b\n# TYPE a gauge\na 1\n");
+  folder.Write("label.json", "{\"is_fault\": true}");
+  folder.Write("README.md", "# run\n");
+  folder.Write("db.sqlite", std::string("SQLite format 3\0abc", 19));
+  folder.Write("bin", std::string(100, '\x01'));
+  folder.Write(".hidden/trace.json", kTrace);
+  auto store = Read({folder.path()});
+  ASSERT_TRUE(store.has_value()) << store.error().Text();
+  EXPECT_EQ(FileOf(*store, "traces/no_extension")->kind, "kineto");
+  EXPECT_EQ(FileOf(*store, "server.log")->kind, "log");
+  EXPECT_EQ(FileOf(*store, "log_arrival_ns.txt")->kind, "log-arrival");
+  for (const char* other : {"spans.jsonl", "metrics.txt", "label.json", "README.md", "db.sqlite", "bin"}) {
+    EXPECT_EQ(FileOf(*store, other)->kind, "other") << other;
+    EXPECT_NE(FileOf(*store, other)->note, "") << other;
+  }
+  EXPECT_EQ(FileOf(*store, ".hidden/trace.json"), nullptr);
+  EXPECT_EQ(store->diagnostics.Count("input.not_used"), 6u);
+  EXPECT_FALSE(store->diagnostics.LostInput());
+}
+
+TEST(Run, AFolderWithNeitherTracesNorLogsIsAnError) {
+  const TestFolder folder;
+  auto empty = Read({folder.path()});
+  ASSERT_FALSE(empty.has_value());
+  EXPECT_EQ(empty.error().code, base::Code::kNotFound);
+  EXPECT_NE(empty.error().Text().find("expected"), std::string::npos);
+  folder.Write("x.json", "{\"a\": 1}");
+  EXPECT_FALSE(Read({folder.path()}).has_value());
+}
+
+TEST(Run, WhatIsNoTraceAndNothingElseIsAnErrorOfOneLine) {
+  const TestFolder folder;
+  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
+           {"empty.json", ""}, {"index.json", "[{\"file\": \"a\"}]"}, {"other.json", "{\"a\": [1, 2]}"}, {"s.sqlite", std::string("SQLite format 3\0", 16)}}) {
+    auto store = Read({folder.Write(name, text)});
+    ASSERT_FALSE(store.has_value()) << name;
+    EXPECT_EQ(store.error().Text().find('\n'), std::string::npos);
+    EXPECT_EQ(store.error().code, base::Code::kNotFound);
+  }
+}
+
+TEST(Run, MissingFilesAreAnErrorAloneAndADiagnosticBesideOthers) {
+  const TestFolder folder;
+  auto alone = Read({folder.path() + "/none.json"});
+  ASSERT_FALSE(alone.has_value());
+  EXPECT_EQ(alone.error().code, base::Code::kNotFound);
+  auto beside = Read({folder.path() + "/none.json", folder.Write("a.json", kTrace)});
+  ASSERT_TRUE(beside.has_value());
+  EXPECT_EQ(beside->diagnostics.Count("input.missing"), 1u);
+  EXPECT_TRUE(beside->diagnostics.LostInput());
+}
+
+TEST(Run, UnreadableFilesAreReported) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const TestFolder folder;
+  const auto path = folder.Write("a.json", kTrace);
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  auto store = Read({path});
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().code, base::Code::kUnreadable);
+}
+
+TEST(Run, AnEmptyTraceFileIsALossAnEmptyLogIsNone) {
+  const TestFolder folder;
+  folder.Write("a.json", kTrace);
+  folder.Write("stderr.log", "");
+  auto fine = Read({folder.path()});
+  ASSERT_TRUE(fine.has_value());
+  EXPECT_FALSE(fine->diagnostics.LostInput());
+  folder.Write("rank1.json", "");
+  auto loss = Read({folder.path()});
+  ASSERT_TRUE(loss.has_value());
+  EXPECT_EQ(loss->diagnostics.Count("input.empty_file"), 1u);
+  EXPECT_TRUE(loss->diagnostics.LostInput());
+}
+
+TEST(Run, PatternsAreExpandedAndFilesListedOnce) {
+  const TestFolder folder;
+  folder.Write("rank0.json", kTrace);
+  folder.Write("rank1.json", kTrace);
+  auto store = Read({folder.path() + "/rank*.json", folder.path() + "/rank0.json", folder.path()});
+  ASSERT_TRUE(store.has_value());
+  EXPECT_EQ(store->files.size(), 2u);
+  EXPECT_EQ(store->spans.size(), 2u);
+}
+
+TEST(Run, NamedLogsAreLogsWhateverTheyLookLike) {
+  const TestFolder folder;
+  const auto log = folder.Write("notes.md", "something\n");
+  auto store = Read({}, {log});
+  ASSERT_TRUE(store.has_value());
+  EXPECT_EQ(store->files[0].kind, "log");
+  EXPECT_EQ(store->logs.size(), 1u);
+}
+
+TEST(Run, RanksOfLogsComeFromTheirPlace) {
+  const TestFolder folder;
+  folder.Write("logs/rank3.log", "hello\n");
+  folder.Write("torchrun/5/stdout.log", "hello\n");
+  auto store = Read({folder.path()});
+  ASSERT_TRUE(store.has_value());
+  EXPECT_EQ(FileOf(*store, "logs/rank3.log")->rank, 3);
+  EXPECT_EQ(FileOf(*store, "torchrun/5/stdout.log")->rank, 5);
+}
+
+TEST(Run, ATraceMayHaveALongHead) {
+  const TestFolder folder;
+  const auto path = folder.Write("a.json", "{\"metadata\":{\"x\":\"" + std::string(300'000, 'x') + "\"},\"traceEvents\":[" + Event("a", "1", "1") + "]}");
+  auto store = Read({path});
+  ASSERT_TRUE(store.has_value()) << store.error().Text();
+  EXPECT_EQ(store->spans.size(), 1u);
+}
+
+TEST(Run, StopsWhenCancelled) {
+  class Stop : public base::Progress {
+    void Update(std::string_view, uint64_t, uint64_t) override { Cancel(); }
+  };
+  const TestFolder folder;
+  Stop stop;
+  RunOptions options;
+  options.progress = &stop;
+  auto store = ReadRun({.paths = {folder.Write("a.json", kTrace)}, .logs = {}}, options);
+  ASSERT_FALSE(store.has_value());
+  EXPECT_EQ(store.error().code, base::Code::kCancelled);
+}
+
+}  // namespace
+}  // namespace teller::ingest
