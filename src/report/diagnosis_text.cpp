@@ -1,6 +1,7 @@
 #include "report/diagnosis_text.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ using trace::VerdictStatus;
 constexpr size_t kShownSteps = 4;
 constexpr size_t kShownVictims = 4;
 constexpr size_t kShownFiles = 10;
-constexpr size_t kShownPlaces = 2;
+constexpr size_t kShownPlaces = 3;
 
 Ink InkOf(VerdictStatus status) {
   switch (status) {
@@ -116,7 +117,8 @@ void AddEvidence(const trace::Store& store, const Finding& finding, Page& page) 
   }
 }
 
-void AddFinding(const trace::Store& store, const Finding& finding, Page& page) {
+/// `told` is what stands above already.
+void AddFinding(const trace::Store& store, const Finding& finding, const Diagnosis& told, Page& page) {
   page.Gap();
   page.Raw(page.Inked(Ink::kBold, finding.id + "  ") + page.Inked(Ink::kCyan, Name(finding.fault)) +
            page.Inked(Ink::kDim, fmt::format("  score {:.2f}, false alarm {:.2g} a run", finding.score,
@@ -135,12 +137,12 @@ void AddFinding(const trace::Store& store, const Finding& finding, Page& page) {
   AddSteps(finding, page);
   AddCost(finding, page);
   AddVictims(finding, page);
-  if (!finding.explanation.empty()) page.Field("why", finding.explanation);
+  if (!finding.explanation.empty() && finding.explanation != told.summary) page.Field("why", finding.explanation);
   AddEvidence(store, finding, page);
   std::vector<std::string> others;
   for (const trace::Alternative& a : finding.alternatives) others.push_back(fmt::format("{} ({:.2f})", Name(a.fault), a.p));
   if (!others.empty()) page.Field("or", fmt::format("{}", fmt::join(others, ", ")));
-  page.Field("do first", FirstAction(finding.fault));
+  if (finding.fault != told.findings.front().fault) page.Field("do first", FirstAction(finding.fault));
 }
 
 void AddNotes(const Diagnosis& diagnosis, Page& page) {
@@ -150,6 +152,29 @@ void AddNotes(const Diagnosis& diagnosis, Page& page) {
   for (const trace::Note& note : diagnosis.notes) {
     page.Field(note.begin == trace::kNoTime ? "-" : TimeOfDay(note.begin).substr(0, 8), note.text);
   }
+}
+
+/// One kind of diagnostic over all files.
+struct DiagnosticGroup {
+  const base::DiagnosticKind* kind = nullptr;
+  uint64_t count = 0;
+  std::vector<std::string> places;  ///< one a file
+};
+
+/// Order: worst first, then by code.
+std::vector<DiagnosticGroup> GroupByKind(const trace::Store& store) {
+  std::map<std::pair<int, std::string_view>, DiagnosticGroup> groups;
+  for (const base::Diagnostic& d : store.diagnostics.All()) {
+    DiagnosticGroup& group = groups[{-static_cast<int>(d.kind->severity), d.kind->code}];
+    group.kind = d.kind;
+    group.count += d.count;
+    std::string place = FilePath(store, d.file);
+    if (!d.places.empty()) place += (place.empty() ? "" : ": ") + d.places.front();
+    group.places.push_back(std::move(place));
+  }
+  std::vector<DiagnosticGroup> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
 }
 
 std::string RanksText(const std::vector<int>& ranks) {
@@ -199,18 +224,18 @@ void AddUnusedFiles(const trace::Store& store, Page& page) {
 }
 
 void AddDiagnostics(const trace::Store& store, Page& page) {
-  const std::vector<base::Diagnostic> all = store.diagnostics.All();
-  if (all.empty()) return;
+  std::vector<DiagnosticGroup> groups = GroupByKind(store);
+  if (groups.empty()) return;
   page.Gap();
   page.Head("About the input");
-  for (const base::Diagnostic& d : all) {
-    const bool lost = d.kind->severity >= base::Severity::kDataLoss;
-    const std::string path = FilePath(store, d.file);
-    page.Raw("  " + page.Inked(lost ? Ink::kRed : Ink::kDim, Name(d.kind->severity)) + "  " +
-             page.Inked(Ink::kPlain, fmt::format("{}  x{}", d.kind->code, Count(d.count))) +
-             (path.empty() ? "" : "  " + page.Inked(Ink::kDim, path)));
-    page.Paragraph(6, d.kind->text);
-    for (size_t i = 0; i < std::min(d.places.size(), kShownPlaces); ++i) page.Paragraph(6, d.places[i], Ink::kDim);
+  for (const DiagnosticGroup& group : groups) {
+    const bool lost = group.kind->severity >= base::Severity::kDataLoss;
+    page.Raw("  " + page.Inked(lost ? Ink::kRed : Ink::kDim, Name(group.kind->severity)) + "  " +
+             page.Inked(Ink::kPlain, fmt::format("{}  x{}", group.kind->code, Count(group.count))));
+    page.Paragraph(6, group.kind->text);
+    const size_t shown = page.options().all ? group.places.size() : std::min(group.places.size(), kShownPlaces);
+    for (size_t i = 0; i < shown; ++i) page.Paragraph(6, group.places[i], Ink::kDim);
+    if (group.places.size() > shown) page.Paragraph(6, fmt::format("and {} more files", group.places.size() - shown), Ink::kDim);
   }
 }
 
@@ -221,7 +246,7 @@ std::string DiagnosisToText(const engine::Run& run, const Diagnosis& diagnosis, 
   AddWhatWasRead(run, page);
   AddUnusedFiles(run.store, page);
   const size_t shown = ShownFindings(diagnosis, options.all);
-  for (size_t i = 0; i < shown; ++i) AddFinding(run.store, diagnosis.findings[i], page);
+  for (size_t i = 0; i < shown; ++i) AddFinding(run.store, diagnosis.findings[i], diagnosis, page);
   if (diagnosis.findings.size() > shown) {
     page.Gap();
     page.Line(2, fmt::format("{} more findings: --all shows them", diagnosis.findings.size() - shown), Ink::kDim);

@@ -57,15 +57,18 @@ std::string Who(const LogRecord& log) {
   std::string who = log.process;
   if (log.rank) who += fmt::format("{}rank {}", who.empty() ? "" : " ", *log.rank);
   if (who.empty() && log.pid) who = fmt::format("pid {}", *log.pid);
-  return who.empty() ? std::string(Name(log.source)) : who;
+  return who.empty() ? log.logger : who;
 }
 
 void AddRecords(const trace::Store& store, Page& page) {
   page.Gap();
   const size_t shown = page.options().all ? store.logs.size() : std::min(store.logs.size(), kShownRecords);
   page.Head(Count(store.logs.size(), "record"));
+  trace::FileRow file;
   for (size_t i = 0; i < shown; ++i) {
     const LogRecord& log = store.logs[i];
+    if (log.file != file) page.Line(2, FilePath(store, log.file), Ink::kBold);
+    file = log.file;
     // "~" marks a time that is not the record's own.
     const std::string time = log.at == trace::kNoTime ? std::string(12, '-') : TimeOfDay(log.at);
     page.Line(2, fmt::format("{}{} {:<7} {:<14} {}", log.basis == TimeBasis::kNeighbour ? "~" : " ", time,
