@@ -35,6 +35,21 @@ const trace::Step* LongestStep(const engine::Run& run) {
   return longest;
 }
 
+/// The abnormal step that the first piece of evidence lies in or right before; else the one with the highest score.
+const trace::Step* ProvenStep(const engine::Run& run, const trace::Finding& finding) {
+  for (const trace::Evidence& evidence : finding.evidence) {
+    if (!evidence.span.valid()) continue;
+    const uint32_t row = evidence.span.value();
+    for (const trace::AbnormalStep& abnormal : finding.steps) {
+      const trace::Step* step = FindStep(run, abnormal);
+      if (step == nullptr || step->process != run.store.track_of(row).process) continue;
+      const Nanos begin = step->begin - std::max<Nanos>(step->gap_before, 0);
+      if (run.store.spans.begin[row] >= begin && run.store.spans.begin[row] < step->end) return step;
+    }
+  }
+  return finding.steps.empty() ? nullptr : FindStep(run, finding.steps.front());
+}
+
 /// Evidence that lies within one length of the stretch belongs into the picture.
 void WidenToEvidence(const engine::Run& run, const trace::Finding& finding, Focus& focus) {
   const Nanos length = focus.end - focus.begin;
@@ -98,7 +113,7 @@ class Builder {
     ForEachSpan(store_.tracks[track.value()], [&](uint32_t row) {
       while (!open.empty() && store_.spans.end(open.back()) <= store_.spans.begin[row]) open.pop_back();
       const bool proof = evidence_.contains(row);
-      if (!proof && IsSameFrame(open, row)) return;
+      if (!proof && (IsSameFrame(open, row) || IsBackground(row))) return;
       const bool drawn = proof || (store_.spans.duration[row] >= shortest && open.size() < limits_.rows_per_lane);
       if (!drawn) {
         ++timeline_.hidden_spans;
@@ -115,6 +130,12 @@ class Builder {
     if (open.empty() || store_.kind(row) != SpanKind::kPython || store_.kind(open.back()) != SpanKind::kPython) return false;
     return static_cast<double>(store_.spans.duration[row]) >=
            kSameFrame * static_cast<double>(store_.spans.duration[open.back()]);
+  }
+
+  /// The recording itself, and what lasts longer than the stretch on both sides, says nothing about it.
+  bool IsBackground(uint32_t row) const {
+    return store_.kind(row) == SpanKind::kProfiler ||
+           (store_.spans.begin[row] < timeline_.begin && store_.spans.end(row) > timeline_.end);
   }
 
   trace::ProcessRow ProcessOf(const TimelineLane& lane) const { return store_.tracks[lane.track.value()].process; }
@@ -178,7 +199,7 @@ Focus ChooseFocus(const engine::Run& run, const trace::Diagnosis& diagnosis) {
     focus.finding = 0;
     focus.begin = worst.onset;
     focus.end = worst.end;
-    if (!worst.steps.empty()) focus.step = FindStep(run, worst.steps.front());
+    focus.step = ProvenStep(run, worst);
   } else {
     focus.step = LongestStep(run);
   }

@@ -20,17 +20,13 @@ class Demo(Case):
         self.assertTrue(steps <= set(range(13, 21)), steps)
         self.assertGreaterEqual(len(steps & set(range(14, 20))), 5, steps)
 
-    def test_the_large_batch_is_no_fault(self):
-        verdict, _ = self.diagnose(DEMO)
-        for finding in verdict["findings"]:
-            self.assertNotIn(25, {s["index"] for s in finding["steps"]})
-
     def test_answer_does_not_depend_on_threads_or_order(self):
         traces = sorted(DEMO.glob("traces/*")) + sorted(DEMO.glob("logs/*"))
         answers = []
         for paths, threads in ((traces, 1), (traces, 2), (traces[::-1], 4)):
             verdict, _ = self.diagnose(*paths, "--threads", threads)
-            answers.append([(f["class"], f["culprit"], f["onset_ns"], f["end_ns"], f["cost_ns"]) for f in verdict["findings"]])
+            answers.append([(f["class"], f["culprit"], f["onset_ns"], f["end_ns"], sorted(s["index"] for s in f["steps"]))
+                            for f in verdict["findings"]])
         self.assertEqual(answers[0], answers[1])
         self.assertEqual(answers[0], answers[2])
 

@@ -54,6 +54,13 @@
 
   // ---- verdict and findings ----
 
+  // "[E3]" in a text becomes a link to that piece of evidence.
+  const known = new Set(d.findings.flatMap((f) => f.evidence.map((e) => e.id)));
+  const linked = (text) => String(text).split(/(\[[A-Z]\d+\])/).map((part) => {
+    const id = part.slice(1, -1);
+    return known.has(id) ? el("a", { class: "tag", href: "#" + id }, part) : part;
+  });
+
   const titles = { normal: "Nothing abnormal", abnormal: "Abnormal", cannot_tell: "Cannot tell" };
 
   const header = () => {
@@ -72,21 +79,14 @@
       el("div", { class: "brand" }, el("b", {}, "TELLER"), el("span", {}, d.teller.version)),
       el("section", { class: "card verdict " + v.status, id: "verdict" },
         el("span", { class: "badge " + v.status }, titles[v.status]),
-        v.confidence === null ? null : el("span", { class: "soft small" }, "  confidence " + v.confidence.toFixed(2)),
+        v.confidence === null ? null : el("span", { class: "soft small" }, " confidence " + v.confidence.toFixed(2)),
         v.class === null || v.class === "UNKNOWN" && !d.findings.length ? null : el("h1", {}, v.class),
-        el("p", { class: "lead" }, v.summary),
+        el("p", { class: "lead" }, linked(v.summary)),
         v.status === "abnormal" && v.first_action ? el("div", { class: "first" }, el("b", {}, "Do first"), v.first_action) : null,
         v.missing.length ? el("div", { class: "first" }, el("b", {}, "Capture next"), v.missing.map((m) => el("div", {}, m))) : null,
         el("dl", { class: "facts" }, facts.map(([k, t]) => el("div", {}, el("dt", {}, k), el("dd", {}, t))))),
     ];
   };
-
-  // "[E3]" in a text becomes a link to that piece of evidence.
-  const known = new Set(d.findings.flatMap((f) => f.evidence.map((e) => e.id)));
-  const linked = (text) => String(text).split(/(\[[A-Z]\d+\])/).map((part) => {
-    const id = part.slice(1, -1);
-    return known.has(id) ? el("a", { class: "tag", href: "#" + id }, part) : part;
-  });
 
   const stepText = (s) => (s.rank === null ? "" : "rank " + s.rank + " ") + "step " + s.index + (s.name ? " \u201c" + s.name + "\u201d" : "") +
     (s.begin_ns === null || s.end_ns === null ? "" : ", " + duration(s.end_ns - s.begin_ns) + " at " + clock(s.begin_ns));
@@ -118,12 +118,12 @@
     row("cost", cost.filter(Boolean).join("; "));
     row("victims", f.victims.length ? f.victims.map((v) => el("div", {}, (v.rank === null ? "" : "rank " + v.rank + ": ") + v.what)) : null);
     row("or", f.alternatives.map((a) => a.class + " (" + a.p.toFixed(2) + ")").join(", "));
-    row("check first", f.first_action);
+    if (f.first_action !== d.verdict.first_action) row("do first", f.first_action);
     return el("article", { class: "card finding", id: f.id },
       el("header", {}, el("h3", {}, f.id + "  " + f.class),
         el("span", { class: "soft small" }, "score " + f.score.toFixed(2) + ", false alarm " + Number(f.false_alarm_probability.toPrecision(2)) + " a run")),
       el("dl", { class: "fields" }, rows),
-      f.explanation ? el("p", {}, linked(f.explanation)) : null,
+      f.explanation && f.explanation !== d.verdict.summary ? el("p", {}, linked(f.explanation)) : null,
       f.evidence.length ? el("ul", { class: "evidence" }, f.evidence.map(evidenceItem)) : null);
   };
 
@@ -337,16 +337,19 @@
       for (let at = tops.slice().sort((a, b) => t.nodes[b][4] - t.nodes[a][4])[0]; at !== undefined;
         at = children[at].slice().sort((a, b) => t.nodes[b][4] - t.nodes[a][4])[0]) open.add(at);
     }
-    const line = (tag, n) => el(tag, { class: (tag === "div" ? "leaf" : "") + (n.length > 8 ? " hot" : "") },
-      el("span", { class: "num" }, duration(n[4])), el("span", { class: "num soft" }, n[2] === "lane" ? "" : duration(n[5])),
-      el("span", { class: "times" }, "\u00d7" + count(n[3])), el("span", { class: "name" }, n[1]),
-      n.slice(8).map((id) => el("a", { class: "tag", href: "#" + id }, "[" + id + "]")));
-    const build = (i) => {
+    const line = (tag, n, depth) => {
+      const name = el("span", { class: "name" }, n[1], n.slice(8).map((id) => el("a", { class: "tag", href: "#" + id }, " [" + id + "]")));
+      name.style.paddingLeft = depth * 16 + "px";
+      return el(tag, { class: "row" + (n.length > 8 ? " hot" : "") },
+        el("span", { class: "num" }, duration(n[4])), el("span", { class: "num soft" }, n[2] === "lane" ? "" : duration(n[5])),
+        el("span", { class: "times" }, "\u00d7" + count(n[3])), name);
+    };
+    const build = (i, depth) => {
       const n = t.nodes[i];
-      if (!children[i].length) return line("div", n);
+      if (!children[i].length) return line("div", n, depth);
       const box = el("div");
-      const details = el("details", open.has(i) ? { open: "" } : {}, line("summary", n), box);
-      const fill = () => { if (!box.firstChild) add(box, children[i].map(build)); };
+      const details = el("details", open.has(i) ? { open: "" } : {}, line("summary", n, depth), box);
+      const fill = () => { if (!box.firstChild) add(box, children[i].map((child) => build(child, depth + 1))); };
       if (open.has(i)) fill();
       else details.addEventListener("toggle", fill, { once: true });
       return details;
@@ -355,7 +358,7 @@
       el("section", { class: "card tree", id: "tree" },
         el("div", { class: "heads" }, el("span", { class: "num" }, "total"), el("span", { class: "num" }, "self"),
           el("span", { class: "times" }, "calls"), el("span", {}, "Python, operators, CUDA API, GPU work")),
-        tops.map(build),
+        tops.map((top) => build(top, 0)),
         t.hidden_calls ? el("p", { class: "soft small" }, plural(t.hidden_calls, "short call") + " left out.") : null)];
   };
 
