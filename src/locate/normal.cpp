@@ -214,6 +214,7 @@ class Fitter {
         normal.expected_total[k] = normal.expected[k];
       }
       if (key.kind == SlotKey::Kind::kOp || key.kind == SlotKey::Kind::kHost) normal.expected_own += normal.expected[k];
+      if (profile.slots[k].waits) normal.expected_beside += normal.expected[k];
     }
     const auto part = [&](auto get) {
       for (size_t p = 0; p < peers.size(); ++p) values[p] = static_cast<double>(get(profiles_[peers[p]]));

@@ -12,6 +12,7 @@ struct StepNormal {
   bool judged = false;             ///< false: observer effect, or too few steps of a similar shape
   Nanos predicted = 0;             ///< own time that the shape predicts (regression); 0 when it cannot be fitted
   Nanos expected_own = 0;          ///< sum of expected op and host slots
+  Nanos expected_beside = 0;       ///< part of it beside collectives
   Nanos expected_gap = 0;
   Nanos expected_transfer = 0;     ///< of its collectives
   Nanos expected_wait = 0;

@@ -31,7 +31,8 @@ class CommTable {
       }
     }
     for (uint32_t row = 0; row < store.spans.size(); ++row) {
-      if (store.kind(row) != SpanKind::kAnnotation || !tree::IsCollectiveSpan(store, row)) continue;
+      const SpanKind kind = store.kind(row);
+      if ((kind != SpanKind::kAnnotation && kind != SpanKind::kOp) || !tree::IsCollectiveSpan(store, row)) continue;
       const auto found = split.find(row);
       const Nanos begin = store.spans.begin[row];
       by_process_[store.track_of(row).process.value()].push_back(
@@ -105,7 +106,7 @@ class Splitter {
       const uint32_t name = store_.spans.name[row].value();
       const uint32_t ordinal = ordinals_[name]++;
       frame.op_slot = static_cast<uint32_t>(slots_.size());
-      slots_.push_back({{name, ordinal, SlotKey::Kind::kOp}, 0, end - store_.spans.begin[row], store_.spans.begin[row], 0, row});
+      slots_.push_back({{name, ordinal, SlotKey::Kind::kOp}, 0, end - store_.spans.begin[row], store_.spans.begin[row], 0, false, row});
       ++out_.op_count;
       last_op_ = {name, ordinal, SlotKey::Kind::kHost};
     }
@@ -127,7 +128,7 @@ class Splitter {
     Nanos piece = now - begin;
     if (!stack_.empty() && stack_.back().op_slot != kNoSpan) {
       Slot& slot = slots_[stack_.back().op_slot];
-      if (store_.name(slot.span).starts_with("c10d::")) piece -= BookComm(begin, now);
+      if (tree::IsCommunicationName(store_.name(slot.span))) piece -= BookComm(begin, now);
       slot.cost += piece;
       out_.ops += piece;
       if (piece > slot.largest) {
@@ -138,9 +139,10 @@ class Splitter {
     }
     const Nanos comm = BookComm(begin, now);
     piece -= comm;
-    if (piece <= 0) return;
+    if (piece <= 0 && comm == 0) return;
     out_.host += piece;
     Slot& slot = HostSlot();
+    slot.waits = slot.waits || comm > 0;
     slot.cost += piece;
     slot.total += piece;
     // Interpreter frames come and go inside one stretch of host time; only work and collectives end it.
@@ -171,13 +173,17 @@ class Splitter {
     if (slots_.empty() || slots_.back().key != last_op_) {
       if (host_slot_ != kNoSpan && slots_[host_slot_].key == last_op_) return slots_[host_slot_];
       host_slot_ = static_cast<uint32_t>(slots_.size());
-      slots_.push_back({last_op_, 0, 0, at_, 0, kNoSpan});
+      const bool after = tree::IsCommunicationName(store_.strings.Text(trace::StringId(last_op_.name)));
+      slots_.push_back({last_op_, 0, 0, at_, 0, after, kNoSpan});
     }
     return slots_[host_slot_];
   }
 
   void Finish() {
     std::sort(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.key < b.key; });
+    for (const Slot& slot : slots_) {
+      if (slot.waits) out_.beside += slot.cost;
+    }
     out_.slots = std::move(slots_);
   }
 
@@ -257,7 +263,7 @@ void AddGpuSlots(const trace::Store& store, const trace::Trees& trees, std::vect
     const uint32_t name = store.spans.name[row].value();
     const Nanos cost = store.spans.duration[row];
     profiles[step].slots.push_back(
-        {{name, ordinals[name]++, SlotKey::Kind::kGpu}, cost, cost, store.spans.begin[row], cost, row});
+        {{name, ordinals[name]++, SlotKey::Kind::kGpu}, cost, cost, store.spans.begin[row], cost, false, row});
   }
   for (auto& profile : profiles) {
     std::sort(profile.slots.begin(), profile.slots.end(), [](const Slot& a, const Slot& b) { return a.key < b.key; });

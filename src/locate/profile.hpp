@@ -28,6 +28,7 @@ struct Slot {
   Nanos total = 0;        ///< op: with everything inside it; else as cost
   Nanos begin = 0;        ///< where its largest piece starts
   Nanos largest = 0;      ///< its largest uninterrupted piece
+  bool waits = false;     ///< host time beside a collective: partly the way into and out of waiting
   uint32_t span = 0;      ///< op: the operator; host: innermost frame or annotation of the largest piece; row or kNoSpan
 };
 inline constexpr uint32_t kNoSpan = 0xFFFFFFFFu;
@@ -37,6 +38,7 @@ struct StepProfile {
   uint32_t step = 0;             ///< index into Trees::steps
   Nanos ops = 0;                 ///< inside operators
   Nanos host = 0;                ///< between operators, not explained by collectives
+  Nanos beside = 0;              ///< part of host: in slots that wait
   Nanos comm_wait = 0;           ///< waiting for the last rank to arrive
   Nanos comm_transfer = 0;       ///< after that
   Nanos gap = 0;                 ///< stall before the step while work was there; 0 when it may have been idle

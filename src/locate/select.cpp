@@ -38,16 +38,26 @@ double Explained(const Hypothesis& specific, const Hypothesis& general) {
   return whole > 0 ? part / whole : 0;
 }
 
+/// True when the more specific claim `a` says what the more general one `b` sees the effect of.
+bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
+  if (b.trouble == Trouble::kStarvation) {
+    if (a.trouble == Trouble::kSlowOperator || a.trouble == Trouble::kHostWork) {
+      // Where the recorder samples operators the two name different steps of one interval.
+      const bool sampled = !b.steps.empty() && scene.profiles[b.steps.front()].opaque;
+      return sampled || Explained(a, b) >= 0.25;
+    }
+    return a.lost >= b.lost;
+  }
+  if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) return a.span == b.span || a.lost >= b.lost;
+  return 2 * a.lost >= b.lost;
+}
+
 /// True when `a` makes `b` superfluous.
 bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
   if (!Overlap(a, b)) return false;
   if (a.process == b.process) {
-    if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kStarvation) {
-      // Where the recorder samples operators the two name different steps of one interval.
-      const bool sampled = !b.steps.empty() && scene.profiles[b.steps.front()].opaque;
-      return sampled || Explained(a, b) >= 0.5;
-    }
-    if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) return a.lost >= b.lost || a.span == b.span;
+    if (Specific(a.trouble) > Specific(b.trouble) && Beats(scene, a, b)) return true;
+    if (Specific(b.trouble) > Specific(a.trouble) && Beats(scene, b, a)) return false;
     return a.lost > b.lost || (a.lost == b.lost && Specific(a.trouble) > Specific(b.trouble));
   }
   if (IsOwn(a) && !IsOwn(b)) return 2 * a.lost >= b.lost;

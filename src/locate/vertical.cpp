@@ -6,6 +6,7 @@
 #include "locate/hypothesis.hpp"
 #include "ml/gmm.hpp"
 #include "ml/robust.hpp"
+#include "tree/collectives.hpp"
 
 namespace teller::locate {
 
@@ -18,20 +19,25 @@ constexpr double kDominates = 0.5;
 // Everything else may be stretched by this much before a slow operator is no longer special.
 constexpr double kRestAtMost = 1.5;
 // A stretched step takes at least this many times its normal, a factor that load on a busy machine rarely reaches.
-constexpr double kStretched = 1.8;
+constexpr double kStretched = 2.5;
 constexpr size_t kFewestStretched = 3;
+constexpr double kStretchedSteps = 5.0;  // and in all it costs at least this many typical steps
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
 constexpr Nanos kPauseFloor = 60 * base::kMilli;
 // Repeated trouble shows in at least this many steps.
 constexpr size_t kFewestRepeats = 3;
 const SlotKey kGap{0, 0, SlotKey::Kind::kGap};
+// A place is slow from this factor on; kernels vary less than host code.
+constexpr double kSlowPlace = 3.0;
+constexpr double kSlowKernel = 1.4;
 constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet steps, as a share of the step
 
 /// One step's deviations, sorted out.
 struct Deviation {
   uint32_t step = 0;
-  double expected = 1;       ///< own time, ns, > 0
+  double expected = 1;       ///< own time but for what lies beside collectives, ns, > 0
+  double own = 1;            ///< the same, measured
   double lost = 0;           ///< sum of slots' excess that matters
   double net = 0;            ///< own - expected
   double ratio = 1;
@@ -59,7 +65,7 @@ class Process {
   void Search(std::vector<Hypothesis>& out) {
     SearchPauses(out);
     SearchOperators(out);
-    SearchHostWork(out);
+    SearchPlaces(out);
     SearchGaps(out);
     SearchStarvation(out);
   }
@@ -73,9 +79,11 @@ class Process {
     const StepNormal& n = Normal(s);
     Deviation d;
     d.step = s;
-    d.expected = static_cast<double>(n.expected_own);
-    d.net = static_cast<double>(p.own()) - d.expected;
-    d.ratio = static_cast<double>(p.own()) / d.expected;
+    // What lies beside a collective depends on the other ranks and says little about this process.
+    d.expected = std::max(1.0, static_cast<double>(n.expected_own - n.expected_beside));
+    d.own = static_cast<double>(p.own() - p.beside);
+    d.net = d.own - d.expected;
+    d.ratio = d.own / d.expected;
     for (size_t k = 0; k < p.slots.size(); ++k) {
       if (p.slots[k].key.kind == SlotKey::Kind::kGpu) continue;
       const auto excess = static_cast<double>(p.slots[k].cost - n.expected[k]);
@@ -200,7 +208,7 @@ class Process {
 
   /// Calls that only wait for others: their length says nothing about themselves.
   static bool IsWaiting(std::string_view name) {
-    return name.starts_with("c10d::") || name.starts_with("nccl") || name.find("Synchronize") != std::string_view::npos;
+    return tree::IsCommunicationName(name) || name.find("Synchronize") != std::string_view::npos;
   }
 
   /// The operator a step is slow for: of those that explain most, the innermost.
@@ -238,8 +246,12 @@ class Process {
         const bool gpu = kind == SlotKey::Kind::kGpu;
         total[i] = gpu ? gpu_expected : deviations_[i].expected;
         const Cost& c = worst->second;
-        const double explained = kDominates * (gpu ? gpu_net : deviations_[i].net);
-        if (c.excess() >= kMatters * total[i] && c.cost >= 1.4 * c.expected && c.excess() >= explained) {
+        const double net = gpu ? gpu_net : deviations_[i].net;
+        // On a noisy machine the rest is stretched too; then the operator must stand out from it by its own factor.
+        const double rest = gpu ? 1.0 : (deviations_[i].expected + net - c.cost) / std::max(deviations_[i].expected - c.expected, 1.0);
+        const bool dominates = c.excess() >= kDominates * net ||
+                               (c.excess() >= 0.25 * net && c.cost >= 3 * std::max(rest, 1.0) * c.expected);
+        if (c.excess() >= kMatters * total[i] && c.cost >= 1.4 * c.expected && dominates) {
           hits[worst->first].emplace_back(i, c);
         } else {
           quiet.push_back(std::max(0.0, c.excess()) / std::max(total[i], 1.0));
@@ -251,17 +263,12 @@ class Process {
 
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, Cost>>& hits,
                    const std::vector<double>& quiet, const std::vector<double>& total, std::vector<Hypothesis>& out) const {
-    if (hits.size() < 2) return;
+    if (hits.size() < kFewestRepeats) return;
     std::vector<uint32_t> steps;
-    for (const auto& [i, c] : hits) {
-      steps.push_back(deviations_[i].step);
-      // Twice is only believed when it is no small thing.
-      if (hits.size() == 2 && c.excess() < 0.8 * total[i]) return;
-    }
+    for (const auto& [i, c] : hits) steps.push_back(deviations_[i].step);
     const bool sampled = !Profile(steps.front()).opaque;
     if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && Profile(s).opaque != sampled; })) return;
     Hypothesis h = Start(Trouble::kSlowOperator);
-    std::map<uint32_t, size_t> ordinals;
     double rest = 0;
     double rest_expected = 0;
     double cost = 0;
@@ -275,66 +282,123 @@ class Process {
       const double excess = c.excess();
       const trace::Step& step = scene_.trees.steps[d.step];
       Add(h, d.step, excess, std::max(step.begin, slot.begin), std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
-      ++ordinals[slot.key.ordinal];
       cost += c.cost;
       cost_expected += c.expected;
       if (c.top >= 0.5 * excess) concentrated += 1;
-      rest += static_cast<double>(Profile(d.step).own()) - (kind == SlotKey::Kind::kOp ? c.cost : 0);
+      rest += d.own - (kind == SlotKey::Kind::kOp ? c.cost : 0);
       rest_expected += d.expected - (kind == SlotKey::Kind::kOp ? c.expected : 0);
       Worst(h, slot.total, slot.begin, slot.span, Normal(d.step).expected_total[c.top_slot], slot.key, false);
       log_chance += std::log(std::max(ml::UpperTail(std::min(excess / std::max(total[i], 1.0) / noise, 8.0)), 1e-12));
     }
-    size_t most = 0;
-    for (const auto& [ordinal, count] : ordinals) most = std::max(most, count);
     const auto n = static_cast<double>(hits.size());
-    const bool one_place = static_cast<double>(most) >= 0.6 * n && concentrated >= 0.6 * n;
-    h.whole_operator = concentrated < 0.4 * n;
+    h.whole_operator = true;
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
     // Under starvation the operator is stretched like the rest; a slow one stands out even where it slows the rest a bit.
     const double own_ratio = cost / std::max(cost_expected, 0.01 * rest_expected);
     if (h.rest_ratio > kRestAtMost && own_ratio < 3 * h.rest_ratio) return;
-    if (hits.size() == 2 && !one_place) return;         // twice at changing places is chance
-    if (!one_place && !h.whole_operator) return;        // changing places: preemption, not the operator
+    if (concentrated >= 0.4 * n) return;  // one place at a time: SearchPlaces tells a slow place from preemption
     // One claim per operator name and step is tried; that many chances it had.
     const double tries = static_cast<double>(deviations_.size()) * 50.0;
     h.false_alarm = std::clamp(std::exp(std::log(tries) + log_chance), 1e-9, 1.0);
     out.push_back(std::move(h));
   }
 
-  void SearchHostWork(std::vector<Hypothesis>& out) const {
-    std::map<SlotKey, std::vector<std::pair<uint32_t, size_t>>> hits;  // place -> (deviation, slot)
+  /// One place that costs far more than its normal in step after step. Preemption also adds time to places, but to
+  /// other ones each time: with N places of which m are hit in a step, the same one is hit n times by chance in about
+  /// S * N * (m / N)^n of runs of S steps.
+  void SearchPlaces(std::vector<Hypothesis>& out) const {
+    std::map<SlotKey, std::vector<PlaceHit>> hits;
     for (uint32_t i = 0; i < deviations_.size(); ++i) {
-      const Deviation& d = deviations_[i];
+      if (Profile(deviations_[i].step).opaque) continue;
+      CollectPlaceHits(i, hits);
+    }
+    for (const auto& [place, list] : hits) AddPlace(place, list, out);
+  }
+
+  struct PlaceHit {
+    uint32_t deviation = 0;
+    size_t slot = 0;
+    double excess = 0;
+    double chance = 1;  ///< that preemption hits this place in this step
+  };
+
+  void CollectPlaceHits(uint32_t i, std::map<SlotKey, std::vector<PlaceHit>>& hits) const {
+    const Deviation& d = deviations_[i];
+    const StepProfile& p = Profile(d.step);
+    std::vector<double> excesses;
+    std::vector<PlaceHit> mine;
+    double gpu_expected = 0;
+    for (size_t k = 0; k < p.slots.size(); ++k) {
+      if (p.slots[k].key.kind == SlotKey::Kind::kGpu) gpu_expected += static_cast<double>(Normal(d.step).expected[k]);
+    }
+    for (size_t k = 0; k < p.slots.size(); ++k) {
+      const Slot& slot = p.slots[k];
+      const auto expected = static_cast<double>(Normal(d.step).expected[k]);
+      const double excess = static_cast<double>(slot.cost) - expected;
+      if (excess <= 0) continue;
+      excesses.push_back(excess);
+      const double whole = slot.key.kind == SlotKey::Kind::kGpu ? gpu_expected : d.expected;
+      const double factor = slot.key.kind == SlotKey::Kind::kGpu ? kSlowKernel : kSlowPlace;
+      if (excess < kMatters * whole || static_cast<double>(slot.cost) < factor * expected) continue;
+      if (slot.waits || IsWaiting(scene_.store.text(trace::StringId(slot.key.name)))) continue;
+      mine.push_back({i, k, excess, 1});
+    }
+    std::sort(excesses.begin(), excesses.end());
+    for (PlaceHit& hit : mine) {
+      const auto larger = static_cast<double>(excesses.end() - std::lower_bound(excesses.begin(), excesses.end(), 0.5 * hit.excess));
+      // A place that takes much of the step also gets much of the preemption.
+      const double share = static_cast<double>(Normal(d.step).expected[hit.slot]) / d.expected;
+      hit.chance = std::clamp(larger * std::max(1.0 / static_cast<double>(p.slots.size()), share), 0.0, 1.0);
+      hits[p.slots[hit.slot].key].push_back(hit);
+    }
+  }
+
+  void AddPlace(const SlotKey& place, const std::vector<PlaceHit>& list, std::vector<Hypothesis>& out) const {
+    if (list.size() < 2) return;
+    std::vector<uint32_t> steps;
+    double log_chance = 0;
+    double large = 0;
+    for (const PlaceHit& hit : list) {
+      steps.push_back(deviations_[hit.deviation].step);
+      log_chance += std::log(std::max(hit.chance, 1e-6));
+      if (hit.excess >= 0.4 * deviations_[hit.deviation].expected) large += 1;
+    }
+    if (list.size() == 2 && large < 2) return;  // twice is only believed when it is no small thing
+    if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && !Profile(s).opaque; })) return;
+    Hypothesis h = Start(place.kind == SlotKey::Kind::kHost ? Trouble::kHostWork : Trouble::kSlowOperator);
+    double rest = 0;
+    double rest_expected = 0;
+    for (const PlaceHit& hit : list) {
+      const Deviation& d = deviations_[hit.deviation];
       const StepProfile& p = Profile(d.step);
-      for (size_t k = 0; k < p.slots.size(); ++k) {
-        if (p.slots[k].key.kind != SlotKey::Kind::kHost || p.opaque) continue;
-        const auto excess = static_cast<double>(p.slots[k].cost - Normal(d.step).expected[k]);
-        if (excess < kMatters * d.expected || excess < kDominates * d.net) continue;
-        hits[p.slots[k].key].emplace_back(i, k);
-      }
+      const Slot& slot = p.slots[hit.slot];
+      const Nanos usual = Normal(d.step).expected[hit.slot];
+      Add(h, d.step, hit.excess, slot.begin, slot.begin + std::max(slot.largest, slot.cost));
+      Worst(h, slot.cost, slot.begin, slot.span, usual, slot.key, false);
+      const bool gpu = place.kind == SlotKey::Kind::kGpu;
+      rest += d.own - (gpu ? 0.0 : static_cast<double>(slot.cost));
+      rest_expected += d.expected - (gpu ? 0.0 : static_cast<double>(usual));
     }
-    for (const auto& [place, list] : hits) {
-      if (list.size() < kFewestRepeats) continue;
-      std::vector<uint32_t> steps;
-      for (const auto& [i, k] : list) steps.push_back(deviations_[i].step);
-      if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && !Profile(s).opaque; })) continue;
-      Hypothesis h = Start(Trouble::kHostWork);
-      double rest = 0;
-      double rest_expected = 0;
-      for (const auto& [i, k] : list) {
-        const Deviation& d = deviations_[i];
-        const Slot& slot = Profile(d.step).slots[k];
-        const Nanos usual = Normal(d.step).expected[k];
-        Add(h, d.step, static_cast<double>(slot.cost - usual), slot.begin, slot.begin + slot.largest);
-        Worst(h, slot.cost, slot.begin, slot.span, usual, slot.key, false);
-        rest += static_cast<double>(Profile(d.step).own() - slot.cost);
-        rest_expected += d.expected - static_cast<double>(usual);
-      }
-      h.rest_ratio = rest / std::max(rest_expected, 1.0);
-      if (h.rest_ratio > kRestAtMost) continue;
-      h.false_alarm = std::clamp(std::pow(0.02, static_cast<double>(list.size()) - 1), 1e-9, 1.0);
-      out.push_back(std::move(h));
+    h.rest_ratio = rest / std::max(rest_expected, 1.0);
+    // As many places share the preemption as this one's part of it goes into the whole.
+    const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));
+    const double places = std::min(static_cast<double>(Profile(steps.front()).slots.size()), 1.0 / typical_chance);
+    for (const PlaceHit& hit : list) log_chance += std::log(ChanceOfPiece(hit.excess, steps));
+    const double tries = static_cast<double>(deviations_.size()) * places;
+    h.false_alarm = std::clamp(std::exp(std::log(tries) + log_chance), 1e-9, 1.0);
+    out.push_back(std::move(h));
+  }
+
+  /// How often other steps lose half as much at once.
+  double ChanceOfPiece(double excess, const std::vector<uint32_t>& hits) const {
+    double others = 0;
+    double as_large = 0;
+    for (const auto& d : deviations_) {
+      if (std::binary_search(hits.begin(), hits.end(), d.step)) continue;
+      others += 1;
+      if (d.top >= 0.5 * excess) as_large += 1;
     }
+    return (as_large + 1) / (others + 2);
   }
 
   void SearchGaps(std::vector<Hypothesis>& out) const {
@@ -343,7 +407,7 @@ class Process {
     double expected = 0;
     for (const uint32_t s : all_) {
       const double lost = GapLost(s);
-      if (lost < kMatters * typical_) continue;
+      if (lost < 2 * kMatters * typical_) continue;
       const trace::Step& step = scene_.trees.steps[s];
       Add(h, s, lost, step.begin - Profile(s).gap, step.begin);
       Worst(h, Profile(s).gap, step.begin - Profile(s).gap, kNoSpan, Normal(s).expected_gap, kGap, true);
@@ -356,7 +420,7 @@ class Process {
     h.in_gap = true;
     h.rest_ratio = own / std::max(expected, 1.0);
     if (h.rest_ratio > kStretched) return;
-    h.false_alarm = std::clamp(std::pow(0.05, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
+    h.false_alarm = std::clamp(std::pow(0.1, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
     out.push_back(std::move(h));
   }
 
@@ -397,7 +461,7 @@ class Process {
       previous = d.step;
       log_chance += std::log(std::max(ml::UpperTail(std::min(z, 6.0)), 1e-9));
     }
-    if (longest_run < kFewestStretched) return;
+    if (longest_run < kFewestStretched || static_cast<double>(h.lost) < kStretchedSteps * typical_) return;
     h.rest_ratio = 1;
     // Neighbouring steps share the machine's weather: count a run of three as one observation.
     h.false_alarm = std::clamp(std::exp(std::log(static_cast<double>(deviations_.size())) + log_chance / 3), 1e-9, 1.0);

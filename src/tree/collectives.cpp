@@ -150,8 +150,22 @@ bool IsCollectiveSpan(const trace::Store& store, uint32_t span) {
   switch (store.kind(span)) {
     case SpanKind::kKernel: return IsNcclKernelName(name);
     case SpanKind::kAnnotation: return name.starts_with("gloo:");
+    case SpanKind::kOp: {
+      // c10d operators only enqueue; what blocks is named by its library. Of nested ones the outermost counts.
+      if (name.starts_with("c10d::") || name == "record_param_comms" || !IsCommunicationName(name)) return false;
+      const trace::SpanRow parent = store.spans.parent.empty() ? trace::SpanRow() : store.spans.parent[span];
+      return !parent.valid() || store.kind(parent.value()) != SpanKind::kOp || !IsCommunicationName(store.name(parent.value()));
+    }
     default: return false;
   }
+}
+
+bool IsCommunicationName(std::string_view name) {
+  if (name.starts_with("c10d::") || name.starts_with("gloo:") || name.starts_with("nccl")) return true;
+  for (const std::string_view word : {"allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "all_to_all", "alltoall"}) {
+    if (name.find(word) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
@@ -159,7 +173,7 @@ void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
   std::set<int> ranks_seen;
   for (uint32_t row = 0; row < store.spans.size(); ++row) {
     const SpanKind kind = store.kind(row);
-    if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation) continue;
+    if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
     const auto& process = store.process_of(row);
     if (!process.rank.has_value() || !IsCollectiveSpan(store, row)) continue;
     RankSpans& spans = groups[GroupKey(store, row)][*process.rank];

@@ -13,7 +13,11 @@ namespace teller::tree {
 /// spread, and half the remaining spread is the clock error.
 void MatchCollectives(const trace::Store& store, trace::Trees& trees);
 
-/// True for spans that are one rank's part of a collective (not its enqueue).
+/// True for spans that are one rank's part of a collective (not its enqueue): NCCL kernels, gloo worker spans, and
+/// operators that block in one (vLLM's and SGLang's shared-memory all-reduce on CPUs).
 bool IsCollectiveSpan(const trace::Store& store, uint32_t span);
+
+/// True for names of calls that communicate, blocking or not.
+bool IsCommunicationName(std::string_view name);
 
 }  // namespace teller::tree
