@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 
 namespace teller::ingest {
 
@@ -57,22 +58,47 @@ bool Scan(std::string_view text, Scaled& out) {
   return i == text.size();
 }
 
+/// Value of eight digits at `p`, or nothing when one of them is none. Eight at a time: times are most of a trace's text.
+std::optional<uint32_t> EightDigits(const char* p) {
+  uint64_t chunk;
+  std::memcpy(&chunk, p, 8);
+  const uint64_t high_nibbles = chunk & 0xF0F0F0F0F0F0F0F0ULL;
+  const uint64_t carried = (chunk + 0x0606060606060606ULL) & 0xF0F0F0F0F0F0F0F0ULL;  // above '9' the nibble changes
+  if (high_nibbles != 0x3030303030303030ULL || carried != 0x3030303030303030ULL) return std::nullopt;
+  chunk -= 0x3030303030303030ULL;
+  chunk = chunk * 10 + (chunk >> 8);  // pairs, then fours, then all eight
+  return static_cast<uint32_t>(((chunk & 0x000000FF000000FFULL) * 0x000F424000000064ULL +
+                                ((chunk >> 16) & 0x000000FF000000FFULL) * 0x0000271000000001ULL) >> 32);
+}
+
+/// Appends the digits of `text` to `value`.
+bool AppendDigits(std::string_view text, uint64_t& value) {
+  while (text.size() >= 8) {
+    const auto eight = EightDigits(text.data());
+    if (!eight) return false;
+    value = value * 100'000'000 + *eight;
+    text.remove_prefix(8);
+  }
+  for (const char c : text) {
+    if (!IsDigit(c)) return false;
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return true;
+}
+
 /// The usual shape: up to 16 digits, a dot, up to 3 digits; nothing else.
 bool ScanPlain(std::string_view text, base::Nanos& out) {
-  uint64_t value = 0;
-  size_t i = 0;
-  for (; i < text.size() && IsDigit(text[i]); ++i) value = value * 10 + static_cast<uint64_t>(text[i] - '0');
-  if (i == 0 || i > 16) return false;
-  uint64_t scale = 1000;
-  if (i < text.size()) {
-    if (text[i] != '.' || text.size() - i > 4 || text.size() - i < 2) return false;
-    for (++i; i < text.size(); ++i) {
-      if (!IsDigit(text[i])) return false;
-      value = value * 10 + static_cast<uint64_t>(text[i] - '0');
-      scale /= 10;
-    }
+  static constexpr uint64_t kScale[] = {1000, 100, 10, 1};
+  size_t fraction = 0;
+  for (size_t n = 2; n <= 4 && n < text.size(); ++n) {
+    if (text[text.size() - n] == '.') fraction = n - 1;
   }
-  value *= scale;  // below 1e19: fits
+  const size_t whole = fraction > 0 ? text.size() - fraction - 1 : text.size();
+  if (whole == 0 || whole > 16) return false;
+  uint64_t value = 0;
+  if (!AppendDigits(text.substr(0, whole), value)) return false;
+  if (fraction > 0 && !AppendDigits(text.substr(whole + 1), value)) return false;
+  value *= kScale[fraction];  // below 1e19: fits
   out = static_cast<base::Nanos>(value);
   return value <= static_cast<uint64_t>(kMaxNanos);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace teller::ingest {
 namespace {
 
@@ -18,6 +20,27 @@ TEST(ParseMicros, KeepsEveryNanosecondOfEpochTimes) {
   EXPECT_EQ(Micros("0.5"), 500);
   EXPECT_EQ(Micros("0"), 0);
   EXPECT_EQ(Micros("18.12"), 18120);
+}
+
+TEST(ParseMicros, ReadsEveryDigitInEveryPlace) {
+  for (uint64_t power = 1; power <= 1'000'000'000'000'000ULL; power *= 10) {
+    for (uint64_t digit = 1; digit <= 9; ++digit) {
+      if (digit > 3 && power == 1'000'000'000'000'000ULL) continue;
+      const std::string text = std::to_string(digit * power);
+      EXPECT_EQ(Micros(text), static_cast<base::Nanos>(digit * power * 1000)) << text;
+      EXPECT_EQ(Micros(text + ".007"), static_cast<base::Nanos>(digit * power * 1000 + 7)) << text;
+    }
+  }
+  EXPECT_EQ(Micros("1234567890123.456"), 1234567890123456);
+  base::Nanos out = 0;
+  for (const char c : {':', '/', ' ', 'a', '\x80', '?'}) {
+    std::string text = "12345678";
+    for (size_t i = 0; i < text.size(); ++i) {
+      std::string bad = text;
+      bad[i] = c;
+      EXPECT_EQ(ParseMicros(bad, out), NumberFault::kNotANumber) << bad;
+    }
+  }
 }
 
 TEST(ParseMicros, ReadsExponentsSignsAndLongFractions) {

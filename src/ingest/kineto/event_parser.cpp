@@ -173,10 +173,11 @@ class EventParser::Impl {
     bool empty = true;
     for (auto entry : object) {
       empty = false;
-      simdjson::ondemand::raw_json_string key;
-      if (entry.key().get(key)) return false;
-      simdjson::ondemand::value value;
-      if (entry.value().get(value)) return false;
+      if (entry.error()) return false;
+      // By reference: copies of these small objects stall on partly forwarded stores, one per field.
+      auto&& field = std::move(entry).value_unsafe();
+      const simdjson::ondemand::raw_json_string key = field.key();
+      simdjson::ondemand::value& value = field.value();
       if (RawValue* slot = FieldSlot(key.raw(), fields_); slot != nullptr) {
         *slot = value.raw_json_token();
       } else if (Is(key.raw(), "args") && value.raw_json_token().front() == '{') {
@@ -197,10 +198,11 @@ class EventParser::Impl {
     if (object_value.get_object().get(object)) return false;
     args_.present = true;
     for (auto entry : object) {
-      simdjson::ondemand::raw_json_string key;
-      if (entry.key().get(key)) return false;
-      simdjson::ondemand::value value;
-      if (entry.value().get(value)) return false;
+      if (entry.error()) return false;
+      // By reference: copies of these small objects stall on partly forwarded stores, one per field.
+      auto&& field = std::move(entry).value_unsafe();
+      const simdjson::ondemand::raw_json_string key = field.key();
+      simdjson::ondemand::value& value = field.value();
       const std::string_view token = value.raw_json_token();
       RawValue* slot = ArgSlot(key.raw(), args_);
       if (token.front() == '[' && slot != nullptr) {

@@ -220,16 +220,18 @@ ArgOffsets ArgCounts(const Piece& piece) {
 }
 
 void MergePiece(const Piece& piece, const std::vector<IdMaps>& maps, trace::Store& store) {
-  std::vector<Cursor> heap;  // smallest key on top
-  for (const auto& run : piece.runs) heap.emplace_back(run);
-  const auto later = [](const Cursor& a, const Cursor& b) { return a.key() > b.key(); };
+  std::vector<Cursor> cursors;
+  std::vector<Cursor*> heap;  // smallest key on top
+  cursors.reserve(piece.runs.size());
+  for (const auto& run : piece.runs) heap.push_back(&cursors.emplace_back(run));
+  const auto later = [](const Cursor* a, const Cursor* b) { return a->key() > b->key(); };
   std::make_heap(heap.begin(), heap.end(), later);
   Writer writer(piece, store);
   while (!heap.empty()) {
     std::pop_heap(heap.begin(), heap.end(), later);
-    Cursor& smallest = heap.back();
+    Cursor& smallest = *heap.back();
     // Runs are long: go on with the same one as long as it stays the smallest.
-    while (!smallest.done() && (heap.size() == 1 || smallest.key() <= heap.front().key())) {
+    while (!smallest.done() && (heap.size() == 1 || smallest.key() <= heap.front()->key())) {
       writer.Write(smallest, maps[smallest.block().worker]);
       smallest.Advance();
     }
