@@ -38,6 +38,7 @@ struct Group {
   std::set<int> stuck;
   std::set<int> missing;
   std::set<int> odd;                   ///< issued another operation under the same number
+  std::vector<const CommRecord*> unfinished;
   const CommRecord* waited = nullptr;  ///< the collective the others wait in
 };
 
@@ -59,7 +60,9 @@ std::map<std::string, Group> BuildGroups(const trace::Store& store) {
     }
     p.issued = std::max(p.issued, r.sequence);
     if (r.state == "completed") p.finished = std::max(p.finished, r.sequence);
-    if (Unfinished(r) && (p.oldest == nullptr || r.sequence < p.oldest->sequence)) p.oldest = &r;
+    if (!Unfinished(r)) continue;
+    group.unfinished.push_back(&r);
+    if (p.oldest == nullptr || r.sequence < p.oldest->sequence) p.oldest = &r;
   }
   for (auto& [name, group] : groups) {
     for (auto& [rank, p] : group.ranks) {
@@ -70,12 +73,11 @@ std::map<std::string, Group> BuildGroups(const trace::Store& store) {
 }
 
 /// Ranks that issued an operation unlike the others' under one number. Sizes are compared where they must agree.
-void FindMismatch(const trace::Store& store, Group& group) {
+void FindMismatch(Group& group) {
   std::map<int64_t, std::map<std::string, std::set<int>>> kinds;
-  for (const auto& r : store.comm_records) {
-    if (r.group != group.name || !Unfinished(r)) continue;
-    const bool equal = r.op.find("all_reduce") != std::string::npos || r.op.find("broadcast") != std::string::npos;
-    kinds[r.sequence][equal ? r.op + " " + r.sizes : r.op].insert(r.rank);
+  for (const CommRecord* r : group.unfinished) {
+    const bool equal = r->op.find("all_reduce") != std::string::npos || r->op.find("broadcast") != std::string::npos;
+    kinds[r->sequence][equal ? r->op + " " + r->sizes : r->op].insert(r->rank);
   }
   for (const auto& [sequence, by_kind] : kinds) {
     if (by_kind.size() < 2) continue;
@@ -87,7 +89,7 @@ void FindMismatch(const trace::Store& store, Group& group) {
   }
 }
 
-void Judge(const trace::Store& store, Group& group) {
+void Judge(Group& group) {
   int64_t top = -1;
   size_t pending = 0;
   for (const auto& [rank, p] : group.ranks) {
@@ -111,7 +113,7 @@ void Judge(const trace::Store& store, Group& group) {
       group.missing.insert(rank);
     }
   }
-  FindMismatch(store, group);
+  FindMismatch(group);
 }
 
 /// Ranks that wait for `rank` to do something, and whom `rank` itself waits for.
@@ -211,6 +213,29 @@ Finding Blame(const trace::Store& store, const std::map<std::string, Group>& gro
   return finding;
 }
 
+/// Ranks issued the collectives of several groups in different orders: each waits for another.
+Finding Circle(const std::map<std::string, Group>& groups, const std::set<int>& suspects) {
+  Finding finding;
+  finding.fault = FaultClass::kCollDivergence;
+  finding.view = "horizontal";
+  finding.culprit.layer = "collective";
+  finding.false_alarm_probability = 3e-3;
+  std::string ranks;
+  for (const int rank : suspects) {
+    if (ranks.size() < 60) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  std::string marks;
+  for (const auto& [name, group] : groups) {
+    if (group.waited == nullptr || group.missing.empty() || finding.evidence.size() >= 6) continue;
+    if (finding.onset == trace::kNoTime || group.waited->created < finding.onset) finding.onset = group.waited->created;
+    finding.end = std::max(finding.end, group.waited->created);
+    marks += " " + Cite(finding, *group.waited, Describe(*group.waited, group));
+  }
+  finding.explanation = "Ranks " + ranks + " wait for each other in different groups" + marks + ": they issued their collectives in different orders.";
+  finding.score = ScoreOf(finding.false_alarm_probability);
+  return finding;
+}
+
 /// All wait in the same collective and nobody is missing.
 void NobodyToBlame(const std::map<std::string, Group>& groups, LogCauses& out) {
   for (const auto& [name, group] : groups) {
@@ -250,7 +275,7 @@ LogCauses FindCommRecordCauses(const trace::Store& store) {
   std::set<int> suspects;
   std::set<int> own_fault;  // stuck or odd: whatever they wait for does not excuse them
   for (auto& [name, group] : groups) {
-    Judge(store, group);
+    Judge(group);
     suspects.insert(group.missing.begin(), group.missing.end());
     own_fault.insert(group.stuck.begin(), group.stuck.end());
     own_fault.insert(group.odd.begin(), group.odd.end());
@@ -262,7 +287,11 @@ LogCauses FindCommRecordCauses(const trace::Store& store) {
   }
   for (const int rank : roots) out.findings.push_back(Blame(store, groups, rank, dumps.count(rank) > 0));
   std::stable_sort(out.findings.begin(), out.findings.end(), [](const Finding& a, const Finding& b) { return a.onset < b.onset; });
-  if (roots.empty()) NobodyToBlame(groups, out);
+  if (roots.empty() && !suspects.empty()) {
+    out.findings.push_back(Circle(groups, suspects));
+  } else if (roots.empty()) {
+    NobodyToBlame(groups, out);
+  }
   return out;
 }
 

@@ -60,10 +60,12 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
   LogFacts facts;
   const size_t n = store.logs.size();
   std::map<uint32_t, std::set<int>> ranks_in_file;
+  std::set<uint32_t> shared_files;  // several processes write there, some of them no ranks
   for (const auto& record : store.logs) {
     NoteWorld(record, facts);
     if (record.source != LogSource::kKernel) facts.kernel_only = false;
     if (record.rank) ranks_in_file[record.file.value()].insert(*record.rank);
+    if (!record.rank && !record.process.empty()) shared_files.insert(record.file.value());
     if (record.pid) {
       // A process may rename itself when it knows its place ("VllmWorker-0", then "Worker"): the later name counts.
       if (!record.process.empty() && record.source != LogSource::kKernel) facts.name_of_pid[*record.pid] = record.process;
@@ -71,7 +73,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
     }
   }
   for (const auto& [file, ranks] : ranks_in_file) {
-    if (ranks.size() == 1) facts.rank_of_file[file] = *ranks.begin();
+    if (ranks.size() == 1 && shared_files.count(file) == 0) facts.rank_of_file[file] = *ranks.begin();
   }
   for (uint32_t f = 0; f < store.files.size(); ++f) {
     if (store.files[f].rank && store.files[f].kind == "log") facts.rank_of_file.emplace(f, *store.files[f].rank);
@@ -87,7 +89,11 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
     if (process.rank) facts.ranks.insert(*process.rank);
     if (process.world_size && *process.world_size < kMaxRank) facts.world_size = std::max(facts.world_size, *process.world_size);
   }
+  for (const auto& file : store.files) {
+    if (file.kind == "kineto" && file.rank && file.spans > 0) facts.traced.insert(*file.rank);
+  }
   for (const auto& signal : signals) {
+    if (const auto rank = RankOf(store, facts, signal.row); signal.role == SignalRole::kShutdown && rank) facts.shut_down.insert(*rank);
     const bool word = signal.role == SignalRole::kShutdown || signal.own_word || signal.role == SignalRole::kTimeout;
     if (const auto rank = RankOf(store, facts, signal.row); word && rank) facts.ended.insert(*rank);
   }

@@ -24,6 +24,8 @@ struct LogFacts {
   std::map<int64_t, int> rank_of_pid;
   std::map<int, trace::Nanos> last_word;     ///< by rank: time of its last record
   std::set<int> ended;                       ///< ranks that ended in order, or complained themselves
+  std::set<int> shut_down;                   ///< ranks that ended in order
+  std::set<int> traced;                      ///< ranks that left a trace: they lived until it was written
   bool kernel_only = true;                   ///< no service log was given
 
   bool single_worker() const { return world_size <= 1 && (ranks.empty() || (ranks.size() == 1 && *ranks.begin() == 0)); }

@@ -17,6 +17,7 @@ namespace {
 constexpr double kFull = 0.95;            // share of the KV cache above which nothing more fits
 constexpr double kVisibleStepMs = 1000;   // a compile that costs this much is felt
 constexpr Nanos kNear = 3 * kSecond;
+constexpr size_t kLookedAt = 64;          // compilations whose surroundings are searched
 constexpr size_t kShown = 5;              // lines of one kind given as evidence
 
 std::optional<double> Statistic(const trace::LogRecord& record, std::string_view key) {
@@ -92,10 +93,13 @@ class Floods {
     finding.alternatives = {{FaultClass::kFrontendNet, 0.1}};
     const size_t n = counted.size();
     size_t served = 0;
-    for (const auto& r : store_.logs) served += Statistic(r, "http_status").value_or(0) == 200 && Has(r.message, "\"POST ") ? 1 : 0;
+    for (const auto& r : store_.logs) {
+      const bool meanwhile = r.at == trace::kNoTime || (r.at >= finding.onset - kNear && r.at <= finding.end + kNear);
+      served += meanwhile && Statistic(r, "http_status").value_or(0) == 200 && Has(r.message, "\"POST ") ? 1 : 0;
+    }
     double p = n == 1 ? 0.2 : n == 2 ? 0.05 : n == 3 ? 8e-3 : 2e-3;
     // Bare status codes: a few wrong requests are everyday life; what counts is their share.
-    if (!named) p = n >= 10 && n * 5 >= served ? 8e-3 : 0.2;
+    if (!named) p = n >= 4 && n * 4 >= served ? (n >= 10 ? 5e-3 : 9e-3) : 0.2;
     finding.false_alarm_probability = p;
     finding.explanation = "The server refused " + std::to_string(n) + (n == 1 ? " request" : " requests") + Span(finding) +
                           (named ? " and says why [E1]" : " [E1]") + "; nothing is wrong with the engine itself.";
@@ -106,8 +110,8 @@ class Floods {
     if (events.empty()) return;
     Finding finding = Collect(store_, facts_, events);
     size_t slow = 0;
-    for (const Signal* s : events) {
-      const Nanos at = store_.logs[s->row].at;
+    for (size_t i = 0; i < events.size() && i < kLookedAt; ++i) {
+      const Nanos at = store_.logs[events[i]->row].at;
       for (const size_t row : facts_.order) {
         const auto& r = store_.logs[row];
         if (at == trace::kNoTime || r.at == trace::kNoTime || r.at < at - kNear || r.at > at + kNear) continue;

@@ -1,6 +1,7 @@
 #include "locate/log_incident.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "base/nanos.hpp"
@@ -32,16 +33,19 @@ bool Fatal(SignalRole role) {
          role == SignalRole::kPeerLost || role == SignalRole::kTimeout;
 }
 
-/// Preference among what was said at about the same time: what names a cause, then whose own words, then messengers.
+/// Preference among what was said at about the same time: what names a cause, then who died, then who waited for it.
 int Vagueness(SignalRole role) {
   switch (role) {
     case SignalRole::kCause: return 0;
-    case SignalRole::kException: return 1;
-    case SignalRole::kDeath: return 2;
-    case SignalRole::kTimeout: return 3;
-    default: return 4;
+    case SignalRole::kException:
+    case SignalRole::kDeath: return 1;
+    case SignalRole::kTimeout: return 2;
+    default: return 3;
   }
 }
+
+constexpr size_t kMaxTracebacks = 256;  // looked at for consequences; a flood of tracebacks is request noise
+constexpr size_t kMaxEnds = 256;        // starts and shutdowns kept per file
 
 class Incidents {
  public:
@@ -51,13 +55,14 @@ class Incidents {
   void Run() {
     MarkShutdowns();
     std::vector<const Signal*> active;
+    size_t tracebacks = 0;
     for (const Signal& s : signals_) {
       if (!Fatal(s.role) && s.role != SignalRole::kSymptom && s.role != SignalRole::kStart) continue;
       if (Suppressed(s)) {
         if (s.role != SignalRole::kStart) suppressed_.push_back(&s);
         continue;
       }
-      if (s.role == SignalRole::kException && !Confirmed(s)) {
+      if (s.role == SignalRole::kException && (++tracebacks > kMaxTracebacks || !Confirmed(s))) {
         unconfirmed_.push_back(&s);
         continue;
       }
@@ -75,6 +80,7 @@ class Incidents {
   void MarkShutdowns() {
     for (const Signal& s : signals_) {
       const uint32_t file = Record(s).file.value();
+      if (ends_[file].size() >= kMaxEnds) continue;
       if (s.role == SignalRole::kShutdown) ends_[file].push_back({facts_.place[s.row], true, At(s)});
       if (s.role == SignalRole::kStart) ends_[file].push_back({facts_.place[s.row], false, At(s)});
     }
@@ -92,7 +98,8 @@ class Incidents {
       }
     }
     if (ended) return true;
-    if (s.role == SignalRole::kCause) return false;
+    // A rank that breaks off in mid-work because another one left is a fault also when that one left in order.
+    if (s.role == SignalRole::kCause || s.role == SignalRole::kPeerLost) return false;
     for (const auto& [file, ends] : ends_) {
       for (const End& end : ends) {
         if (end.shutdown && end.place < here && end.at != trace::kNoTime && At(s) - end.at < 60 * kSecond) return true;
@@ -152,6 +159,14 @@ class Incidents {
     close();
   }
 
+  /// The traceback is of the process whose death the messenger reports.
+  bool SpeaksFor(const Signal& traceback, const Signal& death) const {
+    const auto writer = CulpritOf(store_, facts_, traceback);
+    const auto dead = CulpritOf(store_, facts_, death);
+    if (writer.rank && dead.rank) return *writer.rank == *dead.rank;
+    return !dead.process.empty() && writer.process == dead.process;
+  }
+
   const Signal* FirstCause(const std::vector<const Signal*>& group) const {
     const Signal* first = nullptr;
     for (const Signal* s : group) {
@@ -164,7 +179,8 @@ class Incidents {
       const Nanos later = timed ? At(*s) - At(*first) : 0;
       const bool kernel = Record(*s).source == LogSource::kKernel && Record(*first).source != LogSource::kKernel;
       const Nanos reach = kernel ? kKernelReach : kSpecific;
-      const bool better = Vagueness(s->role) < Vagueness(first->role) || (kernel && s->role == SignalRole::kCause);
+      const bool better = Vagueness(s->role) < Vagueness(first->role) || (kernel && s->role == SignalRole::kCause) ||
+                          (first->role == SignalRole::kDeath && s->role == SignalRole::kException && SpeaksFor(*s, *first));
       if (better && later <= reach && s->false_alarm < 0.01) first = s;
     }
     return first;
@@ -193,9 +209,17 @@ class Incidents {
       text = LostPeer(group, finding, mark);
     } else {
       const std::string who = Who(finding.culprit);
-      text = "First in time, " + std::string(first->what) + (who.empty() ? "" : ": " + who) + " " + mark + ".";
+      text = "First in time, " + std::string(first->what) + (who.empty() ? "" : ": " + who) +
+             (first->device.empty() ? "" : ", device " + first->device) + " " + mark + ".";
       if (finding.fault == FaultClass::kProcDeath && first->role != SignalRole::kCause) finding.view = "horizontal";
       if (first->fault == FaultClass::kGpuAppFault || first->fault == FaultClass::kGpuHwFault) finding.view = "horizontal";
+    }
+    if (first->fault == FaultClass::kCollDivergence && first->role == SignalRole::kCause) {
+      // Whoever notices the mismatch aborts; that says nothing about who went another way.
+      finding.culprit.rank.reset();
+      finding.culprit.process.clear();
+      finding.view = "horizontal";
+      text = "Ranks met in a collective with different operations or sizes " + mark + "; the line is of the rank that noticed it, not of the one at fault.";
     }
     if (Record(*first).source == LogSource::kKernel) JudgeKernel(*first, group, finding, text);
     AddEchoes(*first, group, finding, text);
@@ -218,6 +242,23 @@ class Incidents {
     finding.culprit.rank.reset();
     finding.culprit.process.clear();
     std::string text = (who.empty() ? "A rank" : who) + " lost its connection to a peer " + mark + ".";
+    if (silent.size() > 1) {
+      // Who left a trace lived until it was written; who was killed left none.
+      std::vector<int> untraced;
+      std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced), [&](int r) { return facts_.traced.count(r) == 0; });
+      if (!facts_.traced.empty() && untraced.size() == 1) silent = untraced;
+    }
+    if (silent.empty() && facts_.shut_down.size() == 1 && !survivors.empty() && facts_.ranks.size() > 1) {
+      const int left = *facts_.shut_down.begin();
+      if (std::find(survivors.begin(), survivors.end(), left) == survivors.end()) {
+        finding.fault = FaultClass::kCollDivergence;
+        finding.culprit.rank = left;
+        finding.culprit.process = "rank" + std::to_string(left);
+        finding.culprit.layer = "collective";
+        finding.false_alarm_probability = 4e-3;
+        return text + " Rank " + std::to_string(left) + " had ended in order while the others were still at work: it left out a collective.";
+      }
+    }
     if (silent.size() != 1) {
       finding.false_alarm_probability = 8e-3;
       return text + " The logs do not tell which peer died: compare the last lines of all ranks.";
@@ -262,17 +303,19 @@ class Incidents {
 
   void AddEchoes(const Signal& first, const std::vector<const Signal*>& group, Finding& finding, std::string& text) {
     size_t echoes = 0;
+    size_t complaints = 0;  // of others than the kernel, which may repeat itself
     std::string marks;
     for (const Signal* s : group) {
       if (At(*s) != trace::kNoTime) finding.end = std::max(finding.end, At(*s));
       if (s == &first) continue;
       ++echoes;
+      complaints += Record(*s).source == LogSource::kKernel ? 0 : 1;
       trace::Culprit writer;
       writer.process = Record(*s).process;
       writer.rank = RankOf(store_, facts_, s->row);
       const std::string who = Who(writer);
       const bool known = std::any_of(finding.victims.begin(), finding.victims.end(), [&](const trace::Victim& v) { return Begins(v.what, who + ":"); });
-      if (who.empty() || known || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
+      if (Record(*s).source == LogSource::kKernel || who.empty() || known || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
       finding.victims.push_back({writer.rank, who + ": " + Shorten(s->line, 160)});
       marks += (marks.empty() ? "" : " ") + AddEvidence(finding, store_, s->row);
     }
@@ -281,7 +324,7 @@ class Incidents {
               (marks.empty() ? "." : ", among them " + marks + ".");
     }
     // A messenger or a survivor that complains makes a false alarm less likely.
-    if (first.role == SignalRole::kCause && echoes > 0) finding.false_alarm_probability = std::min(finding.false_alarm_probability, 1e-3);
+    if (first.role == SignalRole::kCause && complaints > 0) finding.false_alarm_probability = std::min(finding.false_alarm_probability, 1e-3);
   }
 
   /// The same fault of the same device or process again is one finding.

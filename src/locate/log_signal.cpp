@@ -36,7 +36,9 @@ std::optional<Signal> ReadKernel(const LogRecord& record) {
       s.layer = "kernel";
       s.alternatives = {{FaultClass::kGpuHwFault, 0.3}};
     }
-    s.process = xid->process;
+    s.device = xid->device;
+    // Whose call met a broken device says nothing about who broke it.
+    if (meaning.fault == FaultClass::kGpuAppFault) s.process = xid->process;
     s.pid = xid->pid;
     return s;
   }
@@ -143,12 +145,13 @@ std::optional<Signal> ReadDeath(std::string_view p) {
   return s;
 }
 
-std::optional<Signal> ReadCollective(std::string_view p) {
+std::optional<Signal> ReadCollective(std::string_view p, bool fatal) {
   if (HasAny(p, {"op.preamble.length <=", "Detected mismatch between collectives"})) {
     return Make(SignalRole::kCause, FaultClass::kCollDivergence, 3e-3, "collective", "the ranks met in a collective with different operations or sizes");
   }
   if (HasAny(p, {"caught collective operation timeout", "failure detected by watchdog", "detected by watchdog at work",
-                 "Timeout at NCCL work"})) {
+                 "Timeout at NCCL work"}) ||
+      (Has(p, "Timed out waiting") && Has(p, "operation to complete"))) {
     return Make(SignalRole::kTimeout, FaultClass::kCollDivergence, 1e-3, "collective", "a collective was never completed");
   }
   if (Has(p, "Watchdog timeout (self.watchdog_timeout")) {
@@ -157,6 +160,8 @@ std::optional<Signal> ReadCollective(std::string_view p) {
   const bool transport = HasAny(p, {"gloo", "pair.cc", "ProcessGroup", "NCCL", "TCPStore", "all_reduce", "allreduce"});
   if (transport && HasAny(p, {"Connection reset by peer", "Connection closed by peer", "Connection closed by remote peer",
                               "remote process exited", "Socket Timeout", "Broken pipe", "recvValue failed", "Application timeout caused pair closure"})) {
+    // Warnings of this kind are usual when the ranks of a healthy run end one after the other.
+    if (!fatal) return Make(SignalRole::kSymptom, FaultClass::kUnknown, 1, "process", "a lost connection");
     Signal s = Make(SignalRole::kPeerLost, FaultClass::kProcDeath, 5e-3, "process", "a rank lost its connection to another one");
     s.own_word = true;
     return s;
@@ -249,7 +254,7 @@ std::optional<Signal> ReadText(const LogRecord& record) {
     }
     if (auto s = ReadNetwork(record, probe)) return s;
   }
-  if (auto s = ReadCollective(probe)) return s;
+  if (auto s = ReadCollective(probe, record.level >= LogLevel::kError || !record.exception.empty())) return s;
   if (auto s = ReadDeath(probe)) return s;
   if (IsRefusal(probe)) return Make(SignalRole::kClient, FaultClass::kClientError, 1, "request", "the server refused a request");
   if (echo) return Make(SignalRole::kSymptom, FaultClass::kUnknown, 1, "process", "a consequence");

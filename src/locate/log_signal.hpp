@@ -34,6 +34,7 @@ struct Signal {
   double false_alarm = 1;
   std::string_view layer;               ///< as Culprit::layer
   std::string_view what;                ///< half a sentence for the explanation
+  std::string device;                   ///< PCI address of the device that is at fault; empty when none is named
   std::string process;                  ///< the process that is at fault, when the line names another than its writer
   std::optional<int> rank;
   std::optional<int64_t> pid;

@@ -73,6 +73,11 @@ std::vector<std::string_view> ExceptionLines(std::string_view message) {
 
 std::string ProbeText(std::string_view message) {
   std::string probe(FirstLine(message).substr(0, kMaxProbe));
+  // C++ says what it threw on the line below "terminate called".
+  if (const size_t what = message.find("\n  what():"); what != std::string_view::npos) {
+    probe += '\n';
+    probe += FirstLine(message.substr(what + 1)).substr(0, kMaxProbe / 4);
+  }
   for (const auto line : ExceptionLines(message)) {
     if (probe.size() + line.size() > kMaxProbe) break;
     probe += '\n';

@@ -82,6 +82,15 @@ void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::
     const auto rank = RankOf(store, facts, s->row);
     if (rank) ReadReport(store.logs[s->row].message, s->row, reports[*rank]);
   }
+  if (facts.world_size <= 1 && facts.ranks.size() <= 1) {
+    // One worker has nobody to wait for: its own loop stood still.
+    finding.fault = FaultClass::kUnknown;
+    finding.alternatives = {{FaultClass::kSchedStall, 0.3}, {FaultClass::kRuntimePause, 0.3}};
+    finding.culprit.layer = "scheduler";
+    finding.false_alarm_probability = 8e-3;
+    finding.explanation = "The watchdog saw no step for its whole time [E1]; the logs do not tell why.";
+    return;
+  }
   finding.view = "horizontal";
   finding.culprit.layer = "collective";
   finding.culprit.rank.reset();
