@@ -177,6 +177,19 @@ TEST(LogCause, ARankThatLeftInOrderTooEarlyWentAnotherWay) {
   EXPECT_TRUE(alarms[0].culprit.rank == 1 || !alarms[0].culprit.rank);
 }
 
+TEST(LogCause, AWorkerThatOnlyItsPeerMissesIsNamedByItsRank) {
+  const auto alarms = Alarms(Causes({
+      "(Worker_TP0 pid=6) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=0 local_rank=0 backend=gloo\n"
+      "(Worker_TP1 pid=9) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=1 local_rank=1 backend=gloo\n"
+      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] WorkerProc hit an exception.\n"
+      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] Traceback (most recent call last):\n"
+      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] RuntimeError: [gloo/transport/tcp/pair.cc:545] Connection closed by peer [127.0.0.1]:4\n"
+      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"}));
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].culprit.process, "Worker_TP1");
+  EXPECT_EQ(alarms[0].culprit.rank, 1);
+}
+
 TEST(LogCause, WatchdogsTellWhoIsBehind) {
   const auto line = [](int rank, int seq, int done) {
     return "[rank" + std::to_string(rank) + "]:[E1001 16:06:04.53 ProcessGroupNCCL.cpp:607] [Rank " + std::to_string(rank) +
@@ -210,6 +223,27 @@ TEST(LogCause, KvPressureNeedsMoreThanOneRetraction) {
   EXPECT_EQ(alarms[0].culprit.process, "scheduler");
   EXPECT_EQ(alarms[0].culprit.rank, 0);
   EXPECT_TRUE(Alarms(Causes({std::string_view(many).substr(0, many.size() / 5)})).empty());
+}
+
+TEST(LogCause, MorePrefillsThanRequestsInAFullCacheArePreemptions) {
+  const auto run = [](int prefills) {
+    std::string text;
+    for (int i = 0; i < 20; ++i) {
+      text += "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n";
+      text += "(APIServer pid=1) INFO 11-29 21:13:55 [loggers.py:199] Engine 000: Iteration(" + std::to_string(i) + "): 1 context requests, 40 context tokens, 3 generation requests, 3 generation tokens, iteration elapsed time: "
+              "6.85 ms, CPU KV cache usage: 100.0%\n";
+    }
+    for (int i = 0; i < prefills; ++i) {
+      text += "(APIServer pid=1) INFO 11-29 21:13:56 [loggers.py:199] Engine 000: Iteration(99): 1 context requests, 90 context tokens, 3 "
+              "generation requests, 3 generation tokens, iteration elapsed time: 6.85 ms, CPU KV cache usage: 98.0%\n";
+    }
+    return Alarms(Causes({text}));
+  };
+  EXPECT_TRUE(run(0).empty());
+  const auto alarms = run(4);
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].fault, FaultClass::kKvPressure);
+  EXPECT_EQ(alarms[0].culprit.process, "EngineCore");
 }
 
 TEST(LogCause, RefusedRequestsAreTheClients) {

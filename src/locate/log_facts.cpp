@@ -43,10 +43,10 @@ void ResolveWorker(const LogFacts& facts, trace::Culprit& culprit) {
                         std::all_of(name.begin() + static_cast<long>(dash) + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!numbered || name.size() - dash > 7) return;
   if (!culprit.rank && IsWorkerName(name)) culprit.rank = std::stoi(name.substr(dash + 1));
-  for (const auto& [pid, other] : facts.name_of_pid) {
-    const auto rank = facts.rank_of_pid.find(pid);
-    if (rank != facts.rank_of_pid.end() && culprit.rank == rank->second && IsWorkerName(other) && other != name) {
-      culprit.process = other;
+  if (culprit.rank) {
+    const std::string own = ProcessOfRank(facts, *culprit.rank);
+    if (IsWorkerName(own) && own != name) {
+      culprit.process = own;
       return;
     }
   }
@@ -149,6 +149,14 @@ trace::Culprit CulpritOf(const trace::Store& store, const LogFacts& facts, const
   if (!culprit.rank && IsWorkerName(culprit.process) && facts.single_worker()) culprit.rank = 0;
   if (culprit.process.empty() && culprit.rank) culprit.process = "rank" + std::to_string(*culprit.rank);
   return culprit;
+}
+
+std::string ProcessOfRank(const LogFacts& facts, int rank) {
+  for (const auto& [pid, name] : facts.name_of_pid) {
+    const auto it = facts.rank_of_pid.find(pid);
+    if (it != facts.rank_of_pid.end() && it->second == rank && IsWorkerName(name)) return name;
+  }
+  return "rank" + std::to_string(rank);
 }
 
 std::vector<int> SilentRanks(const LogFacts& facts, Nanos at) {

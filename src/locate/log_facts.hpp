@@ -36,6 +36,8 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
 std::optional<int> RankOf(const trace::Store& store, const LogFacts& facts, size_t row);
 /// Who is at fault according to a signal.
 trace::Culprit CulpritOf(const trace::Store& store, const LogFacts& facts, const Signal& signal);
+/// What the worker of a rank calls itself ("Worker_TP1"), else "rankN".
+std::string ProcessOfRank(const LogFacts& facts, int rank);
 /// Ranks that fell silent by `at` while others went on; empty when the logs cannot tell.
 std::vector<int> SilentRanks(const LogFacts& facts, trace::Nanos at);
 

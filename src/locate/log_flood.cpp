@@ -15,6 +15,7 @@ using trace::Nanos;
 namespace {
 
 constexpr double kFull = 0.95;            // share of the KV cache above which nothing more fits
+constexpr double kNearlyFull = 0.9;       // the same, where the cache has so few blocks that it is never exactly full
 constexpr double kVisibleStepMs = 1000;   // a compile that costs this much is felt
 constexpr Nanos kNear = 3 * kSecond;
 constexpr size_t kLookedAt = 64;          // compilations whose surroundings are searched
@@ -157,9 +158,40 @@ class Floods {
         run.clear();
       }
     }
-    if (best.size() < 3) return;  // two lines can be the crest of one burst
+    // Two lines can be the crest of one burst.
+    if (best.size() < 3) return KvFullByIterations();
+    PublishFull(best, best.size() >= 6 ? 5e-3 : 0.02,
+                "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row");
+  }
+
+  /// Lines per iteration tell of preemption: more prefills than requests came, while the cache is full.
+  void KvFullByIterations() {
+    std::vector<size_t> full;
+    double prefills = 0;
+    double requests = 0;
+    double budget = 0;
+    for (const size_t row : facts_.order) {
+      const auto& r = store_.logs[row];
+      if (const auto value = NumberAfter(r.message, "max_num_batched_tokens=")) budget = static_cast<double>(*value);
+      if (Statistic(r, "http_status") && Has(r.message, "\"POST /") && !Has(r.message, "profile")) ++requests;
+      const auto context = Statistic(r, "context_requests");
+      const auto usage = Statistic(r, "kv_usage");
+      if (!context || !usage) continue;
+      // A long prompt is prefilled in chunks that fill the whole token budget: those are no new prefills.
+      const double tokens = Statistic(r, "context_tokens").value_or(0) + Statistic(r, "generation_tokens").value_or(0);
+      if (budget <= 0 || tokens < budget) prefills += *context;
+      if (*usage >= kNearlyFull) full.push_back(row);
+    }
+    const double again = prefills - requests;
+    if (full.size() < 10 || again < 2) return;
+    PublishFull(full, again >= 3 ? 3e-3 : 8e-3,
+                "The KV cache is full in " + std::to_string(full.size()) + " iterations, and " + std::to_string(static_cast<int>(again)) +
+                    " prefills were done for no new request: running requests lost their cache and started over");
+  }
+
+  void PublishFull(const std::vector<size_t>& rows, double false_alarm, const std::string& text) {
     std::vector<Signal> made;
-    for (const size_t row : best) {
+    for (const size_t row : rows) {
       Signal s;
       s.row = row;
       s.role = SignalRole::kKvEvent;
@@ -174,9 +206,9 @@ class Floods {
     // Whoever writes the statistics is not the scheduler: vLLM's API server writes them for its engine.
     if (Has(finding.culprit.process, "APIServer") || finding.culprit.process.empty()) finding.culprit.process = "EngineCore";
     finding.culprit.rank = facts_.single_worker() ? std::optional(0) : std::nullopt;
-    finding.false_alarm_probability = best.size() >= 6 ? 5e-3 : 0.02;
+    finding.false_alarm_probability = false_alarm;
     finding.alternatives = {{FaultClass::kNotAFault, 0.2}};
-    finding.explanation = "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row" + Span(finding) + " [E1].";
+    finding.explanation = text + Span(finding) + " [E1].";
     Publish(std::move(finding));
   }
 

@@ -220,6 +220,7 @@ class Incidents {
       finding.culprit.process.clear();
       finding.view = "horizontal";
       text = "Ranks met in a collective with different operations or sizes " + mark + "; the line is of the rank that noticed it, not of the one at fault.";
+      BlameEarlyLeaver(RanksOf(group), finding, text);
     }
     if (Record(*first).source == LogSource::kKernel) JudgeKernel(*first, group, finding, text);
     AddEchoes(*first, group, finding, text);
@@ -228,13 +229,32 @@ class Incidents {
     Merge(std::move(finding));
   }
 
-  /// Which rank is gone? The one that fell silent; a survivor's line may name an innocent one.
-  std::string LostPeer(const std::vector<const Signal*>& group, Finding& finding, const std::string& mark) {
-    std::vector<int> survivors;
+  /// One rank ended in order while others were still at work and complain: it left out a collective.
+  bool BlameEarlyLeaver(const std::vector<int>& survivors, Finding& finding, std::string& text) const {
+    if (facts_.shut_down.size() != 1 || survivors.empty() || facts_.ranks.size() < 2) return false;
+    const int left = *facts_.shut_down.begin();
+    if (std::find(survivors.begin(), survivors.end(), left) != survivors.end()) return false;
+    finding.fault = FaultClass::kCollDivergence;
+    finding.culprit.rank = left;
+    finding.culprit.process = ProcessOfRank(facts_, left);
+    finding.culprit.layer = "collective";
+    finding.false_alarm_probability = 4e-3;
+    text += " Rank " + std::to_string(left) + " ended in order while the others were still at work: it left out a collective.";
+    return true;
+  }
+
+  std::vector<int> RanksOf(const std::vector<const Signal*>& group) const {
+    std::vector<int> out;
     for (const Signal* s : group) {
       const auto rank = RankOf(store_, facts_, s->row);
-      if (rank && std::find(survivors.begin(), survivors.end(), *rank) == survivors.end()) survivors.push_back(*rank);
+      if (rank && std::find(out.begin(), out.end(), *rank) == out.end()) out.push_back(*rank);
     }
+    return out;
+  }
+
+  /// Which rank is gone? The one that fell silent; a survivor's line may name an innocent one.
+  std::string LostPeer(const std::vector<const Signal*>& group, Finding& finding, const std::string& mark) {
+    const std::vector<int> survivors = RanksOf(group);
     auto silent = SilentRanks(facts_, finding.onset);
     silent.erase(std::remove_if(silent.begin(), silent.end(), [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); }), silent.end());
     finding.view = "horizontal";
@@ -248,24 +268,14 @@ class Incidents {
       std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced), [&](int r) { return facts_.traced.count(r) == 0; });
       if (!facts_.traced.empty() && untraced.size() == 1) silent = untraced;
     }
-    if (silent.empty() && facts_.shut_down.size() == 1 && !survivors.empty() && facts_.ranks.size() > 1) {
-      const int left = *facts_.shut_down.begin();
-      if (std::find(survivors.begin(), survivors.end(), left) == survivors.end()) {
-        finding.fault = FaultClass::kCollDivergence;
-        finding.culprit.rank = left;
-        finding.culprit.process = "rank" + std::to_string(left);
-        finding.culprit.layer = "collective";
-        finding.false_alarm_probability = 4e-3;
-        return text + " Rank " + std::to_string(left) + " had ended in order while the others were still at work: it left out a collective.";
-      }
-    }
+    if (silent.empty() && BlameEarlyLeaver(survivors, finding, text)) return text;
     if (silent.size() != 1) {
       finding.false_alarm_probability = 8e-3;
       return text + " The logs do not tell which peer died: compare the last lines of all ranks.";
     }
     const int dead = silent.front();
     finding.culprit.rank = dead;
-    finding.culprit.process = "rank" + std::to_string(dead);
+    finding.culprit.process = ProcessOfRank(facts_, dead);
     finding.false_alarm_probability = 1e-3;
     const auto last = facts_.last_word.find(dead);
     if (last == facts_.last_word.end()) return text + " Rank " + std::to_string(dead) + " is the only one that left no line at all.";

@@ -120,6 +120,9 @@ std::optional<Signal> ReadDeath(std::string_view p) {
   } else if (Has(p, "Subprocess ") && Has(p, " crashed with exit code")) {
     s.process = WordBefore(p, " (pid=");
     s.pid = NumberAfter(p, "(pid=");
+    // SIGTERM and SIGINT are how services are asked to end.
+    const auto code = NumberAfter(p, "exit code");
+    if (code == -15 || code == -2) s.false_alarm = 0.05;
   } else if (Has(p, "failed (exitcode:") && Has(p, "local_rank:")) {
     s.pid = NumberAfter(p, "(pid:");
     if (const auto rank = NumberAfter(p, "local_rank:")) s.rank = static_cast<int>(*rank);
@@ -201,6 +204,7 @@ bool IsRefusal(std::string_view p) {
                  "RequestValidationError", "prompt is too long", "input is too long", "Input validation error"})) {
     return true;
   }
+  if (Has(p, "got exception") && HasAny(p, {"invalid_request_error", "\"code\":400", "exceed_context_size_error"})) return true;
   return Has(p, "is longer than") && HasAny(p, {"context", "model length", "max_model_len", "max_seq_len"});
 }
 

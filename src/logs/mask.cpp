@@ -132,9 +132,11 @@ std::string MaskWord(std::string_view word, std::vector<Hole>& holes) {
       take(Kind::kPath, path);
     } else if (const size_t address = boundary ? AddressLength(rest) : 0; address > 0) {
       take(Kind::kAddress, address);
-    } else if (IsDigit(rest[0])) {
-      const Number number = NumberLength(rest);
+    } else if (const Number number = NumberLength(rest); number.length > 0) {
       take(number.kind, number.length);
+    } else if (const Number negative = NumberLength(rest.substr(1));
+               rest[0] == '-' && negative.length > 0 && (before == '\0' || before == '=' || before == '(' || before == '[')) {
+      take(negative.kind, negative.length + 1);
     } else {
       out.push_back(rest[0]);
       ++i;
