@@ -65,7 +65,8 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
     NoteWorld(record, facts);
     if (record.source != LogSource::kKernel) facts.kernel_only = false;
     if (record.rank) ranks_in_file[record.file.value()].insert(*record.rank);
-    if (!record.rank && !record.process.empty()) shared_files.insert(record.file.value());
+    // Bare lines of a file belong to its rank only when no process that is none writes there.
+    if (!record.process.empty() && (!record.rank || !IsWorkerName(record.process))) shared_files.insert(record.file.value());
     if (record.pid) {
       // A process may rename itself when it knows its place ("VllmWorker-0", then "Worker"): the later name counts.
       if (!record.process.empty() && record.source != LogSource::kKernel) facts.name_of_pid[*record.pid] = record.process;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "base/nanos.hpp"
 #include "locate/log_text.hpp"
@@ -315,6 +316,7 @@ class Incidents {
     size_t echoes = 0;
     size_t complaints = 0;  // of others than the kernel, which may repeat itself
     std::string marks;
+    std::set<std::string> seen;
     for (const Signal* s : group) {
       if (At(*s) != trace::kNoTime) finding.end = std::max(finding.end, At(*s));
       if (s == &first) continue;
@@ -324,9 +326,9 @@ class Incidents {
       writer.process = Record(*s).process;
       writer.rank = RankOf(store_, facts_, s->row);
       const std::string who = Who(writer);
-      const bool known = std::any_of(finding.victims.begin(), finding.victims.end(), [&](const trace::Victim& v) { return Begins(v.what, who + ":"); });
-      if (Record(*s).source == LogSource::kKernel || who.empty() || known || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
-      finding.victims.push_back({writer.rank, who + ": " + Shorten(s->line, 160)});
+      if (Record(*s).source == LogSource::kKernel || who.empty() || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
+      if (!seen.insert(who).second) continue;
+      finding.victims.push_back({writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
       marks += (marks.empty() ? "" : " ") + AddEvidence(finding, store_, s->row);
     }
     if (echoes > 0) {
@@ -353,7 +355,8 @@ class Incidents {
     if (!suppressed_.empty()) {
       const Signal& s = *suppressed_.front();
       out_.notes.push_back({"Orderly shutdown: " + std::to_string(suppressed_.size()) +
-                                " error lines after it are its consequences and no crash, first \"" + Shorten(s.line, 120) + "\".",
+                                (suppressed_.size() == 1 ? " error line after it is its consequence" : " error lines after it are its consequences") +
+                                " and no crash, first \"" + Shorten(s.line, 120) + "\".",
                             At(s), At(*suppressed_.back())});
     }
     for (size_t i = 0; i < unconfirmed_.size() && i < kNotes; ++i) {

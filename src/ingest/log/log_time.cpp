@@ -28,7 +28,7 @@ constexpr int kMaxQuarters = 56;              // UTC+14
 constexpr Nanos kSlack = 60 * kSecond;        // a log may end a little before the trace begins and still belong to it
 constexpr Nanos kAnchorNear = 300 * kSecond;  // the profiler's start line stands close to the trace's begin
 constexpr int64_t kNoYear = 0;
-constexpr int64_t kYearWhenUnknown = 2000;    // any leap year would do; the diagnostic says that it is none
+constexpr int64_t kYearWhenUnknown = 2004;    // any leap year would do; the diagnostic says that it is none
 constexpr Nanos kOldestEpoch = 946'684'800 * kSecond;  // 2000-01-01: smaller times are no epoch times
 
 struct Window {
@@ -263,32 +263,31 @@ class FileTimes {
     }
   }
 
-  /// Lines of c10 know only their second; exact neighbours of the same process say where in it they were written.
-  void TightenCoarse() {
+  /// An exact time of the nearest neighbour of `k` in direction `step` that the same process wrote; kNoTime when none is near.
+  Nanos ExactNeighbour(size_t k, int step) const {
     constexpr Nanos kExact = 100 * base::kMilli;
-    const auto exact = [&](size_t k, const LogRecord& r) {
-      const LogRecord& other = store_.logs[rows_[k]];
-      return other.at != trace::kNoTime && other.at_error < kExact && other.process == r.process && other.rank == r.rank;
-    };
-    constexpr size_t kReach = 8;  // further neighbours say nothing that the nearest do not
+    constexpr int kReach = 8;  // further neighbours say nothing that the nearest do not
+    const LogRecord& own = store_.logs[rows_[k]];
+    for (int i = 1; i <= kReach; ++i) {
+      const auto at = static_cast<int64_t>(k) + step * i;
+      if (at < 0 || at >= static_cast<int64_t>(rows_.size())) break;
+      const LogRecord& other = store_.logs[rows_[static_cast<size_t>(at)]];
+      const bool tagged = own.rank || !own.process.empty();  // an untagged line can only be placed among all others
+      if (other.at == trace::kNoTime || other.at_error >= kExact) continue;
+      if (!tagged || (other.process == own.process && other.rank == own.rank)) return other.at;
+    }
+    return trace::kNoTime;
+  }
+
+  /// Lines of c10 know only their second; exact neighbours say where in it they were written.
+  void TightenCoarse() {
     for (size_t k = 0; k < rows_.size(); ++k) {
       LogRecord& r = store_.logs[rows_[k]];
       if ((r.stamp_open & trace::kFractionOpen) == 0 || r.at == trace::kNoTime) continue;
-      Nanos low = r.at - r.at_error;
-      Nanos high = r.at + r.at_error;
-      const bool tagged = r.rank || !r.process.empty();
-      for (size_t i = 1; i <= kReach && i <= k; ++i) {
-        if (tagged ? exact(k - i, r) : store_.logs[rows_[k - i]].at_error < kExact && store_.logs[rows_[k - i]].at != trace::kNoTime) {
-          low = std::max(low, store_.logs[rows_[k - i]].at);
-          break;
-        }
-      }
-      for (size_t i = 1; i <= kReach && k + i < rows_.size(); ++i) {
-        if (tagged ? exact(k + i, r) : store_.logs[rows_[k + i]].at_error < kExact && store_.logs[rows_[k + i]].at != trace::kNoTime) {
-          high = std::min(high, store_.logs[rows_[k + i]].at);
-          break;
-        }
-      }
+      const Nanos before = ExactNeighbour(k, -1);
+      const Nanos after = ExactNeighbour(k, 1);
+      const Nanos low = std::max(r.at - r.at_error, before == trace::kNoTime ? r.at - r.at_error : before);
+      const Nanos high = std::min(r.at + r.at_error, after == trace::kNoTime ? r.at + r.at_error : after);
       if (low > high) continue;  // the lines are out of order: keep the whole second
       r.at = low + (high - low) / 2;
       r.at_error = (high - low) / 2;
