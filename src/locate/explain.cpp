@@ -199,8 +199,9 @@ class Writer {
     finding_.culprit.layer = h_.in_gap ? "process" : "python";
     if (h_.in_gap) BlameScheduler();
     const std::string frame = DescribeFrame();
-    const bool own_work = frame_ != kNoSpan && store_.kind(frame_) == trace::SpanKind::kPython &&
-                          IsUniqueFrame(store_, frame_, h_.steps.size());
+    const trace::TrackRow lane = Lane();
+    const HostTime time = lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
+    const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
     if (own_work) {
       Class(FaultClass::kHostCpuBound, {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kStragglerRank, 0.2}});
     } else {
@@ -216,8 +217,19 @@ class Writer {
         "speed, so neither an operator nor the load explains it.{}",
         finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()), Ms(h_.worst), place, frame,
         Ms(h_.usual), worst,
-        own_work ? "That code runs nowhere else in the trace." : "It happens at no particular place, as when a process is stopped or collects garbage.",
+        PauseReason(time),
         Without());
+  }
+
+  static std::string_view PauseReason(HostTime time) {
+    switch (time) {
+      case HostTime::kWorking: return "Interpreter frames come and go all the while: that code works.";
+      case HostTime::kBlocked: return "All of it is inside that one call.";
+      case HostTime::kCollecting: return "It is inside the garbage collector.";
+      case HostTime::kStopped: return "The open frames do nothing meanwhile, as when a process is stopped or collects garbage.";
+      case HostTime::kUnknown: return "Without interpreter frames a stopped process, a collection and host work look alike; it happens at no place of its own.";
+    }
+    return {};
   }
 
   void Starvation() {

@@ -13,7 +13,31 @@ constexpr double kMatters = 0.8;        // share of a step that transfers must h
 constexpr double kTransferRatio = 4.0;  // against the low mode of equal steps; threads of a busy host alone reach 3
 constexpr size_t kFewestSteps = 2;
 constexpr size_t kFewestCollectives = 3;
+constexpr Nanos kLeaveFloor = 60 * base::kMilli;  // as for pauses: a busy host's scheduler alone stops threads that long
 constexpr double kMostlyLate = 0.7;     // a late rank is last in most of the collectives that cost something
+
+/// The profiler starts at unequal times over ranks: what happens in a process's first step is its doing.
+bool InFirstStep(const Scene& scene, const trace::CollectiveMember& member) {
+  for (const trace::Step& step : scene.trees.steps) {
+    if (step.process == member.process) return member.arrival < step.end;
+  }
+  return false;
+}
+
+/// Books a loss on the process's step that runs at `at`.
+void AddStepAt(const Scene& scene, trace::ProcessRow process, Nanos at, Nanos lost, Hypothesis& h) {
+  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+    const trace::Step& step = scene.trees.steps[s];
+    if (step.process != process || step.begin > at || step.end < at) continue;
+    if (!h.steps.empty() && h.steps.back() == s) {
+      h.lost_in.back() += lost;
+    } else {
+      h.steps.push_back(s);
+      h.lost_in.push_back(lost);
+    }
+    return;
+  }
+}
 
 /// Collectives that took long after everyone had arrived, on all ranks of a step.
 void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
@@ -33,8 +57,8 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
     const auto step_cost = static_cast<double>(n.expected_own + n.expected_transfer);
     if (static_cast<double>(lost) < kMatters * step_cost) continue;
     if (static_cast<double>(p.comm_transfer) < kTransferRatio * static_cast<double>(n.expected_transfer)) continue;
-    // The ranks' own time must be as usual: a starved process also moves its data slowly.
-    if (static_cast<double>(p.own()) > 2.0 * static_cast<double>(n.expected_own)) continue;
+    // A starved process also moves its data slowly: its own loss must be small beside the transfers'.
+    if (3 * (p.own() - n.expected_own) > lost) continue;
     hits[process].push_back({lost, s});
   }
   std::vector<std::pair<uint32_t, std::vector<Hit>>> ranks;
@@ -140,12 +164,67 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
   }
 }
 
+/// One rank that leaves a collective long after the others: it stood still inside, where its own steps show only transfer.
+void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
+  struct Leave {
+    Nanos late = 0;
+    uint32_t collective = 0;
+    const trace::CollectiveMember* member = nullptr;
+  };
+  std::vector<Leave> leaves;
+  std::vector<double> usual;
+  std::vector<double> steps;
+  for (const auto& profile : scene.profiles) steps.push_back(static_cast<double>(profile.own()));
+  for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
+    const auto& members = scene.trees.collectives[c].members;
+    const auto last = std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
+    std::vector<double> others;
+    for (const auto& m : members) {
+      if (&m != &*last) others.push_back(static_cast<double>(m.end));
+    }
+    const Nanos late = last->end - static_cast<Nanos>(ml::Quantile(others, 0.5));
+    usual.push_back(static_cast<double>(late));
+    leaves.push_back({late, c, &*last});
+  }
+  const double floor = std::max({static_cast<double>(kLeaveFloor), ml::Quantile(steps, 0.5), 20 * ml::Quantile(usual, 0.9)});
+  std::map<int, std::vector<Leave>> by_rank;
+  for (const Leave& leave : leaves) {
+    if (InFirstStep(scene, *leave.member)) continue;
+    if (static_cast<double>(leave.late) >= floor) by_rank[leave.member->rank].push_back(leave);
+  }
+  for (const auto& [rank, list] : by_rank) {
+    if (list.size() * 10 > leaves.size()) continue;  // so often it is the link or the clock
+    Hypothesis h;
+    h.trouble = Trouble::kPause;
+    h.rank = rank;
+    h.process = list.front().member->process;
+    for (const Leave& leave : list) {
+      const Nanos begin = leave.member->end - leave.late;
+      h.lost += leave.late;
+      if (h.onset == trace::kNoTime || begin < h.onset) h.onset = begin;
+      h.end = std::max(h.end == trace::kNoTime ? leave.member->end : h.end, leave.member->end);
+      h.collectives.push_back(leave.collective);
+      AddStepAt(scene, leave.member->process, leave.member->end, leave.late, h);
+      if (leave.late > h.worst) {
+        h.worst = leave.late;
+        h.worst_begin = begin;
+        h.span = leave.member->span.value();
+      }
+    }
+    h.usual = static_cast<Nanos>(ml::Quantile(usual, 0.5));
+    const double over = static_cast<double>(h.worst) / std::max(1.0, ml::Quantile(usual, 0.95));
+    h.false_alarm = std::min(1.0, static_cast<double>(leaves.size()) * std::pow(over, -3.0));
+    out.push_back(std::move(h));
+  }
+}
+
 }  // namespace
 
 std::vector<Hypothesis> SearchHorizontal(const Scene& scene) {
   std::vector<Hypothesis> out;
   SearchTransfers(scene, out);
   SearchLateRank(scene, out);
+  SearchLateLeavers(scene, out);
   return out;
 }
 

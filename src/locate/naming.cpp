@@ -109,12 +109,38 @@ uint32_t FrameOver(const trace::Store& store, trace::TrackRow track_row, trace::
   return best;
 }
 
-bool IsUniqueFrame(const trace::Store& store, uint32_t frame, size_t most) {
-  size_t count = 0;
-  for (size_t row = 0; row < store.spans.size(); ++row) {
-    if (store.spans.name[row] == store.spans.name[frame] && ++count > most) return false;
+HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track_row, trace::Nanos begin, trace::Nanos end) {
+  const auto& track = store.tracks[track_row.value()];
+  const trace::Nanos length = end - begin;
+  std::vector<trace::Nanos> ends;
+  bool any_frame = false;
+  bool builtin = false;
+  for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
+    if (store.spans.begin[row] >= end) break;
+    if (store.kind(row) != SpanKind::kPython) continue;
+    const trace::Nanos span_begin = store.spans.begin[row];
+    const trace::Nanos span_end = store.spans.end(row);
+    if (span_end <= begin) continue;
+    any_frame = true;
+    if (span_begin > begin && span_end < end) ends.push_back(span_end);
+    // One call of a built-in that fills most of the stretch is what it was spent on.
+    if (std::min(end, span_end) - std::max(begin, span_begin) < length / 4 * 3 || span_end - span_begin > 2 * length) continue;
+    const std::string_view name = store.name(row);
+    if (name.find("built-in") == std::string_view::npos) continue;
+    if (name.find(" collect>") != std::string_view::npos || name.find("gc.collect") != std::string_view::npos) return HostTime::kCollecting;
+    builtin = true;
   }
-  return true;
+  if (!any_frame) return HostTime::kUnknown;
+  if (builtin) return HostTime::kBlocked;
+  std::sort(ends.begin(), ends.end());
+  trace::Nanos quiet = 0;
+  trace::Nanos at = begin;
+  for (const trace::Nanos e : ends) {
+    quiet = std::max(quiet, e - at);
+    at = e;
+  }
+  quiet = std::max(quiet, end - at);
+  return 2 * quiet <= length ? HostTime::kWorking : HostTime::kStopped;
 }
 
 }  // namespace teller::locate

@@ -23,7 +23,16 @@ std::string ModuleAt(const trace::Store& store, uint32_t span);
 /// The innermost interpreter frame or annotation on `span`'s track that covers most of [begin, end); kNoSpan when none.
 uint32_t FrameOver(const trace::Store& store, trace::TrackRow track, trace::Nanos begin, trace::Nanos end);
 
-/// True when the frame's name occurs nowhere else, so that it is what was done there and not where a pause hit.
-bool IsUniqueFrame(const trace::Store& store, uint32_t frame, size_t most);
+/// What a stretch of host time was spent on, as far as the trace tells.
+enum class HostTime : uint8_t {
+  kUnknown,     ///< no interpreter frames there: work and standing still look alike
+  kWorking,     ///< frames come and go all along
+  kBlocked,     ///< inside one library call that is known by name (sleep, read, a lock)
+  kCollecting,  ///< inside the garbage collector
+  kStopped,     ///< frames were open but nothing ended
+};
+
+/// Reads the interpreter frames of a track in [begin, end).
+HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track, trace::Nanos begin, trace::Nanos end);
 
 }  // namespace teller::locate

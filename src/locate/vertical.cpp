@@ -31,6 +31,8 @@ const SlotKey kGap{0, 0, SlotKey::Kind::kGap};
 // A place is slow from this factor on; kernels vary less than host code.
 constexpr double kSlowPlace = 3.0;
 constexpr double kSlowKernel = 1.4;
+// So many times the usual number of calls is another program, not another size.
+constexpr double kManyCalls = 3.0;
 constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet steps, as a share of the step
 
 /// One step's deviations, sorted out.
@@ -60,6 +62,11 @@ class Process {
     }
     typical_ = std::max(1.0, ml::Quantile(own, 0.4));
     usual_top_ = std::max(ml::Quantile(tops, 0.5), 0.02 * typical_);
+    std::vector<double> opaque;
+    for (const auto& d : deviations_) {
+      if (Profile(d.step).opaque) opaque.push_back(std::log(std::max(d.ratio, 0.05)));
+    }
+    opaque_spread_ = std::max(ml::RobustScale(opaque), 0.1);
   }
 
   void Search(std::vector<Hypothesis>& out) {
@@ -140,14 +147,17 @@ class Process {
       const auto found = judged.find(s);
       if (found == judged.end()) continue;
       const Deviation& d = *found->second;
-      if (d.top < floor || d.top < 0.6 * d.lost || d.top < d.expected * (p.opaque ? 1.5 : 0.7)) {
+      // Of an opaque step only the whole is known: it must stand out from how much such steps vary.
+      const bool stands_out = p.opaque ? std::log(d.ratio) >= 5 * opaque_spread_ : d.top >= 0.7 * d.expected;
+      if (d.top < floor || d.top < 0.6 * d.lost || !stands_out) {
         noise = std::max(noise, d.top);
         continue;
       }
       const Slot& slot = p.slots[d.top_slot];
       Add(h, s, d.top, slot.begin, slot.begin + slot.largest);
       Worst(h, slot.largest, slot.begin, slot.span, Normal(s).expected[d.top_slot], slot.key, false);
-      places.push_back(slot.key);
+      // Where in an opaque step it was is not known: each is a place of its own.
+      places.push_back(p.opaque ? SlotKey{0, s, SlotKey::Kind::kHost} : slot.key);
     }
     if (h.steps.empty() || IsHabit(places)) return;
     const double over = static_cast<double>(h.worst) / std::max(noise, 1.0);
@@ -184,6 +194,7 @@ class Process {
     double expected = 0;
     double top = 0;           ///< excess of its worst place
     size_t top_slot = 0;
+    double calls = 0;
 
     double excess() const { return cost - expected; }
   };
@@ -197,13 +208,45 @@ class Process {
       Cost& c = names[slot.key.name];
       c.cost += static_cast<double>(slot.total);
       c.expected += static_cast<double>(Normal(s).expected_total[k]);
+      c.calls += 1;
       const auto excess = static_cast<double>(slot.total - Normal(s).expected_total[k]);
       if (excess > c.top) {
         c.top = excess;
         c.top_slot = k;
       }
     }
+    for (auto& [name, c] : names) {
+      // Calls beyond what steps of about this size make are excess, also where all steps of one shape make them.
+      const double usual = kind == SlotKey::Kind::kOp ? UsualCalls(s, name) : c.calls;
+      if (c.calls > kManyCalls * std::max(usual, 1.0)) c.expected = std::min(c.expected, c.cost * std::max(usual, 1.0) / c.calls);
+    }
     return names;
+  }
+
+  /// Low end of how often steps of the same kind and of half to twice the size call an operator.
+  double UsualCalls(uint32_t s, uint32_t name) const {
+    const trace::Step& step = scene_.trees.steps[s];
+    if (step.new_tokens <= 0) return 1e18;
+    const auto [it, fresh] = usual_calls_.try_emplace({static_cast<int>(step.kind), step.new_tokens, name}, 0.0);
+    if (!fresh) return it->second;
+    std::vector<double> calls;
+    for (const uint32_t other : all_) {
+      const trace::Step& theirs = scene_.trees.steps[other];
+      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens * 2 < step.new_tokens || theirs.new_tokens > step.new_tokens * 2) continue;
+      calls.push_back(static_cast<double>(Calls(other, name)));
+    }
+    it->second = calls.size() < 2 * kFewestRepeats ? 1e18 : ml::Quantile(calls, 0.15);
+    return it->second;
+  }
+
+  size_t Calls(uint32_t s, uint32_t name) const {
+    const auto& slots = Profile(s).slots;
+    const auto by_name = [](const Slot& slot, uint32_t n) { return slot.key.name < n; };
+    size_t calls = 0;
+    for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name); it != slots.end() && it->key.name == name; ++it) {
+      calls += it->key.kind == SlotKey::Kind::kOp;
+    }
+    return calls;
   }
 
   /// Calls that only wait for others: their length says nothing about themselves.
@@ -246,7 +289,8 @@ class Process {
         const bool gpu = kind == SlotKey::Kind::kGpu;
         total[i] = gpu ? gpu_expected : deviations_[i].expected;
         const Cost& c = worst->second;
-        const double net = gpu ? gpu_net : deviations_[i].net;
+        // Calls that an equal number of peers make too are in nobody's expectation but still net loss.
+        const double net = gpu ? gpu_net : std::max(deviations_[i].net, c.excess());
         // On a noisy machine the rest is stretched too; then the operator must stand out from it by its own factor.
         const double rest = gpu ? 1.0 : (deviations_[i].expected + net - c.cost) / std::max(deviations_[i].expected - c.expected, 1.0);
         const bool dominates = c.excess() >= kDominates * net ||
@@ -435,11 +479,12 @@ class Process {
   }
 
   void SearchStarvation(std::vector<Hypothesis>& out) const {
+    if (deviations_.size() < 2 * kFewestStretched) return;
     std::vector<double> logs;
     for (const auto& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
-    if (logs.size() < 2 * kFewestStretched) return;
-    const ml::Mixture mixture = ml::FitBestMixture(logs, 3, 0.12);
-    const ml::Gaussian& normal = ml::NormalComponent(mixture, 0.15);
+    // The low end is what this process does when it gets its CPU; its spread is the machine's ordinary noise.
+    const double calm = std::max(0.0, ml::Quantile(logs, 0.25));
+    const double spread = std::max(0.12, calm - ml::Quantile(logs, 0.05));
     Hypothesis h = Start(Trouble::kStarvation);
     double log_chance = 0;
     size_t run = 0;
@@ -447,8 +492,8 @@ class Process {
     uint32_t previous = 0;
     for (const auto& d : deviations_) {
       const bool diffuse = Profile(d.step).opaque || d.top < kDominates * std::max(d.net, 1.0);
-      const double z = (std::log(std::max(d.ratio, 0.05)) - normal.mean) / normal.sigma;
-      if (d.ratio < kStretched * std::exp(std::max(0.0, normal.mean)) || !diffuse || z < 3) continue;
+      const double z = (std::log(std::max(d.ratio, 0.05)) - calm) / spread;
+      if (d.ratio < kStretched * std::exp(calm) || !diffuse || z < 4) continue;
       const trace::Step& step = scene_.trees.steps[d.step];
       Add(h, d.step, d.net + d.gap_lost, step.begin, step.end);
       if (step.duration() > h.worst) {
@@ -474,6 +519,8 @@ class Process {
   std::vector<Deviation> deviations_;
   double typical_ = 0;
   double usual_top_ = 0;
+  mutable std::map<std::tuple<int, int64_t, uint32_t>, double> usual_calls_;  // memo of UsualCalls
+  double opaque_spread_ = 0.1;  ///< of log(own / expected) over opaque steps
 };
 
 }  // namespace
