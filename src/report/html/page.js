@@ -66,6 +66,7 @@
   const header = () => {
     const v = d.verdict;
     const input = d.input;
+    const missing = v.missing.filter((m) => !v.summary.includes(m));
     const facts = [
       ["ranks", input.ranks.length ? input.ranks.length : "none named"], ["spans", count(input.spans)],
       ["steps", count(input.steps)], ["log records", count(input.log_records)],
@@ -79,11 +80,11 @@
       el("div", { class: "brand" }, el("b", {}, "TELLER"), el("span", {}, d.teller.version)),
       el("section", { class: "card verdict " + v.status, id: "verdict" },
         el("span", { class: "badge " + v.status }, titles[v.status]),
-        v.confidence === null ? null : el("span", { class: "soft small" }, " confidence " + v.confidence.toFixed(2)),
+        !v.confidence ? null : el("span", { class: "soft small" }, " confidence " + v.confidence.toFixed(2)),
         v.class === null || v.class === "UNKNOWN" && !d.findings.length ? null : el("h1", {}, v.class),
         el("p", { class: "lead" }, linked(v.summary)),
         v.status === "abnormal" && v.first_action ? el("div", { class: "first" }, el("b", {}, "Do first"), v.first_action) : null,
-        v.missing.length ? el("div", { class: "first" }, el("b", {}, "Capture next"), v.missing.map((m) => el("div", {}, m))) : null,
+        missing.length ? el("div", { class: "first" }, el("b", {}, "Capture next"), missing.map((m) => el("div", {}, m))) : null,
         el("dl", { class: "facts" }, facts.map(([k, t]) => el("div", {}, el("dt", {}, k), el("dd", {}, t))))),
     ];
   };
