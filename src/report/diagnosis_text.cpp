@@ -89,7 +89,7 @@ void AddCost(const Finding& finding, Page& page) {
   if (finding.cost > 0 && !finding.steps.empty()) text += " in " + Count(finding.steps.size(), "step");
   if (finding.step_without && finding.step_observed) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("a typical one takes {} and would take {} without it", Duration(*finding.step_observed),
+    text += fmt::format("one takes {} and would take {} without it", Duration(*finding.step_observed),
                         Duration(*finding.step_without));
   }
   if (!text.empty()) page.Field("cost", text);

@@ -115,7 +115,7 @@
     row("steps", f.steps.length ? [f.steps.slice(0, 4).map((s) => el("div", {}, stepText(s))),
       f.steps.length > 4 ? el("div", { class: "soft" }, "and " + (f.steps.length - 4) + " more") : null] : null);
     const cost = [f.cost_ns ? duration(f.cost_ns) + " lost" : null, f.without_it && f.without_it.observed_ns !== null && f.without_it.step_ns !== null
-      ? "a typical step takes " + duration(f.without_it.observed_ns) + " and would take " + duration(f.without_it.step_ns) + " without it" : null];
+      ? "a step takes " + duration(f.without_it.observed_ns) + " and would take " + duration(f.without_it.step_ns) + " without it" : null];
     row("cost", cost.filter(Boolean).join("; "));
     row("victims", f.victims.length ? f.victims.map((v) => el("div", {}, (v.rank === null ? "" : "rank " + v.rank + ": ") + v.what)) : null);
     row("or", f.alternatives.map((a) => a.class + " (" + a.p.toFixed(2) + ")").join(", "));
