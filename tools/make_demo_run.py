@@ -1,24 +1,33 @@
 #!/usr/bin/env python3
 """Writes the run that `./dev demo` diagnoses: a simulated tensor-parallel decoder on three ranks.
 
-usage: make_demo_run.py [OUT_DIR]        (default: examples/demo_run)
+usage: make_demo_run.py [OUT_DIR] [--fault slow_op|late_rank|host_gap|none] [--prefill] [--shuffle SEED]
+       (default: examples/demo_run --fault slow_op)
 
 The files have the shape of torch.profiler's (Kineto) traces of a CPU run over gloo: python frames, operators with input
-sizes, the collective's call and its transfer on a worker thread, distributedInfo and baseTimeNanoseconds. From decode
-step 14 to 19 the matrix product of layers.2.mlp.down_proj takes far too long on rank 2, so that the others wait in the
-all-reduce that follows. One step has a larger batch: what is left of its length is no fault. Same seed, same bytes.
+sizes, the collective's call and its transfer on a worker thread, distributedInfo and baseTimeNanoseconds. What goes wrong from
+decode step 14 to 19:
+  slow_op    the matrix product of layers.2.mlp.down_proj takes far too long on rank 2; the others wait in the all-reduce after it
+  late_rank  rank 1 spends time in Python before it enters the first all-reduce of layer 1
+  host_gap   rank 0 does something else between the steps; nothing of it is recorded
+Steps with a larger batch are longer, too, and no fault; nor is the long prompt that --prefill puts in the middle. --shuffle writes
+the events in another order. Same arguments, same bytes.
 """
+import argparse
 import gzip
 import json
 import pathlib
 import random
-import sys
 
 RANKS = 3
 LAYERS = 4
 STEPS = 28
-SLOW = {"rank": 2, "layer": 2, "steps": range(14, 20), "extra_us": 21_000}
-LARGE_BATCH = {16}
+BAD_STEPS = range(14, 20)
+SLOW_OP = {"rank": 2, "layer": 2, "extra_us": 21_000}
+LATE_RANK = {"rank": 1, "layer": 1, "extra_us": 17_000}
+HOST_GAP = {"rank": 0, "extra_us": 26_000}
+PREFILL_STEP, PREFILL_ROWS = 21, 320
+LARGE_BATCH = {4, 9, 16, 22, 25}
 HIDDEN, INNER = 1536, 4096
 BASE_NS = 1_768_469_400 * 1_000_000_000  # 2026-01-15 09:30:00 UTC
 SEED = 20260115
@@ -119,7 +128,7 @@ def norm(rank, layer, which, rows):
     rank.leave()
 
 
-def layer_forward(ranks, step, layer, rows):
+def layer_forward(ranks, fault, step, layer, rows):
     part = HIDDEN // RANKS
     cost = 0.6 + 0.05 * rows
     for rank in ranks:
@@ -130,6 +139,10 @@ def layer_forward(ranks, step, layer, rows):
         rank.op("aten::scaled_dot_product_attention", 30.0, [[rows, 8, 1, 64], [rows, 8, 96 + step, 64]],
                 [("aten::_scaled_dot_product_flash_attention_for_cpu", 260.0 * cost, [[rows, 8, 1, 64], [rows, 8, 96 + step, 64]])])
         linear(rank, layer, "OutProj", rows, part, HIDDEN, 180.0 * cost)
+        if fault == "late_rank" and step in BAD_STEPS and (rank.rank, layer) == (LATE_RANK["rank"], LATE_RANK["layer"]):
+            rank.enter("tp_worker.py(96): collect_metrics")
+            rank.spend(LATE_RANK["extra_us"])
+            rank.leave()
     all_reduce(ranks, rows)
     for rank in ranks:
         rank.leave()
@@ -137,40 +150,46 @@ def layer_forward(ranks, step, layer, rows):
         rank.enter(f"nn.Module: Mlp_{layer}")
         linear(rank, layer, "UpProj", rows, HIDDEN, INNER // RANKS, 560.0 * cost)
         rank.op("aten::silu", 22.0, [[rows, 1, INNER // RANKS]])
-        slow = rank.rank == SLOW["rank"] and layer == SLOW["layer"] and step in SLOW["steps"]
-        linear(rank, layer, "DownProj", rows, INNER // RANKS, HIDDEN, 520.0 * cost, SLOW["extra_us"] if slow else 0.0)
+        slow = fault == "slow_op" and step in BAD_STEPS and (rank.rank, layer) == (SLOW_OP["rank"], SLOW_OP["layer"])
+        linear(rank, layer, "DownProj", rows, INNER // RANKS, HIDDEN, 520.0 * cost, SLOW_OP["extra_us"] if slow else 0.0)
     all_reduce(ranks, rows)
     for rank in ranks:
         rank.leave()
         rank.leave()
 
 
-def decode_step(ranks, step):
-    rows = 24 if step in LARGE_BATCH else 8
+def run_step(ranks, fault, step, prefill):
+    """One step of all ranks: a decode, or a prefill of PREFILL_ROWS tokens."""
+    rows = PREFILL_ROWS if prefill else 24 if step in LARGE_BATCH else 8
+    what = "prefill" if prefill else f"decode step {step}"
     begins = []
     for rank in ranks:
         begins.append(rank.now)
-        rank.enter("tp_worker.py(118): decode_step")
+        rank.enter("tp_worker.py(118): run_step")
         rank.enter("nn.Module: Decoder_0")
         rank.op("aten::embedding", 40.0, [[32000, HIDDEN], [rows, 1]])
     for layer in range(LAYERS):
-        layer_forward(ranks, step, layer, rows)
+        layer_forward(ranks, fault, step, layer, rows)
     for rank, begin in zip(ranks, begins):
         linear(rank, 99, "LmHead", rows, HIDDEN, 32000 // RANKS, 900.0)
         rank.leave()
         rank.op("aten::argmax", 60.0, [[rows, 32000]])
         rank.leave()
         rank.external += 1
-        rank.complete("user_annotation", f"decode step {step}", begin, rank.now, {"External id": rank.external})
+        rank.complete("user_annotation", what, begin, rank.now, {"External id": rank.external})
         if step % 4 == 3:
-            rank.say("INFO", f"decode step {step}: batch={rows} took {(rank.now - begin) / 1000:.1f} ms")
+            rank.say("INFO", f"{what}: batch={rows} took {(rank.now - begin) / 1000:.1f} ms")
     # The scheduler releases all ranks together.
     start = max(rank.now for rank in ranks)
     for rank in ranks:
         rank.now = start + 300.0 * rank.random.lognormvariate(0.0, 0.1)
+        if fault == "host_gap" and step + 1 in BAD_STEPS and rank.rank == HOST_GAP["rank"]:
+            rank.now += HOST_GAP["extra_us"]
 
 
-def write(rank, out):
+def write(rank, out, shuffle):
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(rank.events)
     end = rank.now + 500.0
     rank.events.append({"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", "tid": "PyTorch Profiler",
                         "ts": 900.0, "dur": round(end - 900.0, 3), "args": {"Op count": 0}})
@@ -189,17 +208,25 @@ def write(rank, out):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent / "examples" / "demo_run")
+    default = pathlib.Path(__file__).resolve().parent.parent / "examples" / "demo_run"
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
+    parser.add_argument("--fault", choices=["slow_op", "late_rank", "host_gap", "none"], default="slow_op")
+    parser.add_argument("--prefill", action="store_true")
+    parser.add_argument("--shuffle", type=int)
+    args = parser.parse_args()
     ranks = [Rank(r) for r in range(RANKS)]
     for rank in ranks:
         rank.say("INFO", f"tensor-parallel worker {rank.rank} of {RANKS} ready: {LAYERS} layers")
         rank.enter("tp_worker.py(12): <module>")
     for step in range(STEPS):
-        decode_step(ranks, step)
+        if args.prefill and step == PREFILL_STEP:
+            run_step(ranks, args.fault, step, prefill=True)
+        run_step(ranks, args.fault, step, prefill=False)
     for rank in ranks:
         rank.leave()
         rank.say("INFO", "request batch finished")
-        write(rank, out)
+        write(rank, args.out, args.shuffle)
 
 
 if __name__ == "__main__":

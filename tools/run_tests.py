@@ -3,7 +3,7 @@
 
 usage: run_tests.py [--build DIR] [--only PATTERN]
 
-Unit tests: all DIR/teller_*_tests (GoogleTest). End-to-end tests: tests/**/test_*.py (unittest), which find the program
+Unit tests: all DIR/**/teller_*_tests (GoogleTest). End-to-end tests: tests/**/test_*.py (unittest), which find the program
 in the environment variable TELLER. A skipped test never counts as passed; a program that dies counts as one failure.
 Sanitizer builds run the same tests, without the browser.
 """
@@ -98,7 +98,7 @@ def main():
     os.environ["TELLER"] = str(build / "teller")
     os.environ["TELLER_BUILD"] = str(build)
     totals = Totals()
-    for program in sorted(build.glob("teller_*_tests")):
+    for program in sorted(p for p in build.rglob("teller_*_tests") if p.is_file()):
         if not args.only or args.only in program.name:
             run_gtest(program, totals)
     run_python(args.only, totals)

@@ -43,7 +43,7 @@ std::string_view Title(VerdictStatus status) {
 void AddVerdict(const Diagnosis& diagnosis, Page& page) {
   std::string head = page.Inked(InkOf(diagnosis.status), Title(diagnosis.status));
   if (!diagnosis.findings.empty()) head += "  " + page.Inked(Ink::kBold, Name(diagnosis.findings.front().fault));
-  if (diagnosis.status != VerdictStatus::kNormal) {
+  if (diagnosis.status != VerdictStatus::kNormal && diagnosis.confidence > 0) {
     head += "  " + page.Inked(Ink::kDim, fmt::format("confidence {:.2f}", diagnosis.confidence));
   }
   page.Raw(head);
@@ -51,7 +51,12 @@ void AddVerdict(const Diagnosis& diagnosis, Page& page) {
   if (diagnosis.status == VerdictStatus::kAbnormal && !diagnosis.findings.empty()) {
     page.Field("do first", FirstAction(diagnosis.findings.front().fault), Ink::kBold);
   }
-  for (size_t i = 0; i < diagnosis.missing.size(); ++i) page.Field(i == 0 ? "capture" : "", diagnosis.missing[i]);
+  bool first = true;
+  for (const std::string& missing : diagnosis.missing) {
+    if (diagnosis.summary.find(missing) != std::string::npos) continue;
+    page.Field(first ? "capture" : "", missing);
+    first = false;
+  }
 }
 
 std::string CulpritText(const trace::Culprit& culprit) {
@@ -84,7 +89,7 @@ void AddCost(const Finding& finding, Page& page) {
   if (finding.cost > 0 && !finding.steps.empty()) text += " in " + Count(finding.steps.size(), "step");
   if (finding.step_without && finding.step_observed) {
     if (!text.empty()) text += "; ";
-    text += fmt::format("a typical one takes {} and would take {} without it", Duration(*finding.step_observed),
+    text += fmt::format("one takes {} and would take {} without it", Duration(*finding.step_observed),
                         Duration(*finding.step_without));
   }
   if (!text.empty()) page.Field("cost", text);

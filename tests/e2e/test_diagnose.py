@@ -20,6 +20,11 @@ class Demo(Case):
         self.assertTrue(steps <= set(range(13, 21)), steps)
         self.assertGreaterEqual(len(steps & set(range(14, 20))), 5, steps)
 
+    def test_larger_batches_are_no_fault(self):
+        verdict, _ = self.diagnose(DEMO)
+        for finding in verdict["findings"]:
+            self.assertFalse({s["index"] for s in finding["steps"]} & {4, 9, 22, 25})
+
     def test_answer_does_not_depend_on_threads_or_order(self):
         traces = sorted(DEMO.glob("traces/*")) + sorted(DEMO.glob("logs/*"))
         answers = []

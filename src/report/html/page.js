@@ -66,6 +66,7 @@
   const header = () => {
     const v = d.verdict;
     const input = d.input;
+    const missing = v.missing.filter((m) => !v.summary.includes(m));
     const facts = [
       ["ranks", input.ranks.length ? input.ranks.length : "none named"], ["spans", count(input.spans)],
       ["steps", count(input.steps)], ["log records", count(input.log_records)],
@@ -79,11 +80,11 @@
       el("div", { class: "brand" }, el("b", {}, "TELLER"), el("span", {}, d.teller.version)),
       el("section", { class: "card verdict " + v.status, id: "verdict" },
         el("span", { class: "badge " + v.status }, titles[v.status]),
-        v.confidence === null ? null : el("span", { class: "soft small" }, " confidence " + v.confidence.toFixed(2)),
+        !v.confidence ? null : el("span", { class: "soft small" }, " confidence " + v.confidence.toFixed(2)),
         v.class === null || v.class === "UNKNOWN" && !d.findings.length ? null : el("h1", {}, v.class),
         el("p", { class: "lead" }, linked(v.summary)),
         v.status === "abnormal" && v.first_action ? el("div", { class: "first" }, el("b", {}, "Do first"), v.first_action) : null,
-        v.missing.length ? el("div", { class: "first" }, el("b", {}, "Capture next"), v.missing.map((m) => el("div", {}, m))) : null,
+        missing.length ? el("div", { class: "first" }, el("b", {}, "Capture next"), missing.map((m) => el("div", {}, m))) : null,
         el("dl", { class: "facts" }, facts.map(([k, t]) => el("div", {}, el("dt", {}, k), el("dd", {}, t))))),
     ];
   };
@@ -114,7 +115,7 @@
     row("steps", f.steps.length ? [f.steps.slice(0, 4).map((s) => el("div", {}, stepText(s))),
       f.steps.length > 4 ? el("div", { class: "soft" }, "and " + (f.steps.length - 4) + " more") : null] : null);
     const cost = [f.cost_ns ? duration(f.cost_ns) + " lost" : null, f.without_it && f.without_it.observed_ns !== null && f.without_it.step_ns !== null
-      ? "a typical step takes " + duration(f.without_it.observed_ns) + " and would take " + duration(f.without_it.step_ns) + " without it" : null];
+      ? "a step takes " + duration(f.without_it.observed_ns) + " and would take " + duration(f.without_it.step_ns) + " without it" : null];
     row("cost", cost.filter(Boolean).join("; "));
     row("victims", f.victims.length ? f.victims.map((v) => el("div", {}, (v.rank === null ? "" : "rank " + v.rank + ": ") + v.what)) : null);
     row("or", f.alternatives.map((a) => a.class + " (" + a.p.toFixed(2) + ")").join(", "));
