@@ -16,7 +16,7 @@ function(teller_module name)
   endif()
   if(tests AND TELLER_TESTS)
     add_executable(teller_${name}_tests ${tests})
-    target_link_libraries(teller_${name}_tests PRIVATE teller_${name} GTest::gtest_main)
+    target_link_libraries(teller_${name}_tests PRIVATE teller_${name} ZLIB::ZLIB GTest::gtest_main)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
       # g++ 12 sees overlaps where std::string is added to a literal, which tests do all the time (GCC bug 105329).
       target_compile_options(teller_${name}_tests PRIVATE -Wno-restrict)

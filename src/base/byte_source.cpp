@@ -1,9 +1,9 @@
 #include "base/byte_source.hpp"
 
 #include <fcntl.h>
+#include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -59,45 +59,30 @@ class PlainFile : public ByteSource {
   uint64_t consumed_ = 0;
 };
 
+/// Inflates one member after the other. ISA-L is three times as fast as zlib and checks the sums as well.
 class GzipFile : public ByteSource {
  public:
   GzipFile(std::unique_ptr<Descriptor> fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)), input_(kCompressedChunk) {
-    TELLER_CHECK(inflateInit2(&z_, 16 + MAX_WBITS) == Z_OK);
+      : fd_(std::move(fd)), path_(std::move(path)), input_(kCompressedChunk), state_(std::make_unique<inflate_state>()) {
+    BeginMember();
   }
-  ~GzipFile() override { inflateEnd(&z_); }
 
   Result<size_t> Read(char* into, size_t n) override {
     size_t got = 0;
     while (got < n && !done_) {
-      if (z_.avail_in == 0) {
+      if (state_->avail_in == 0) {
         auto more = ReadAll(fd_->get(), path_, reinterpret_cast<char*>(input_.data()), input_.size());
         if (!more) return more.error();
         if (*more == 0) {
-          done_ = true;
-          if (!between_members_) damage_ = "gzip data ends in the middle of a member";
-          break;
+          // What the decoder holds back goes out without further input; only then the end is the end.
+          if (!Inflate(into, n, got)) End(between_members_ ? "" : "gzip data ends in the middle of a member");
+          continue;
         }
         consumed_ += *more;
-        z_.next_in = input_.data();
-        z_.avail_in = static_cast<uInt>(*more);
+        state_->next_in = input_.data();
+        state_->avail_in = static_cast<uint32_t>(*more);
       }
-      z_.next_out = reinterpret_cast<Bytef*>(into + got);
-      z_.avail_out = static_cast<uInt>(std::min<size_t>(n - got, 1u << 30));
-      const uInt room = z_.avail_out;
-      between_members_ = false;
-      const int rc = inflate(&z_, Z_NO_FLUSH);
-      got += room - z_.avail_out;
-      if (rc == Z_STREAM_END) {
-        between_members_ = true;
-        inflateReset(&z_);
-        ++members_;
-      } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-        done_ = true;
-        // Bytes after a complete member that are no member are padding in practice; anything else is damage.
-        damage_ = (members_ > 0 && z_.total_out == 0) ? "bytes after the last gzip member were ignored"
-                                                      : "gzip data is damaged";
-      }
+      Inflate(into, n, got);
     }
     return got;
   }
@@ -105,12 +90,49 @@ class GzipFile : public ByteSource {
   uint64_t consumed() const override { return consumed_; }
 
  private:
+  void BeginMember() {
+    // The reset of the library forgets the input; what was read and not used belongs to the next member.
+    uint8_t* const next = state_->next_in;
+    const uint32_t left = state_->avail_in;
+    isal_inflate_init(state_.get());
+    state_->crc_flag = ISAL_GZIP;
+    state_->next_in = next;
+    state_->avail_in = left;
+    between_members_ = true;
+  }
+
+  void End(std::string_view damage) {
+    done_ = true;
+    damage_ = damage;
+  }
+
+  /// One step; true when it made progress.
+  bool Inflate(char* into, size_t n, size_t& got) {
+    const auto room = static_cast<uint32_t>(std::min<size_t>(n - got, 1u << 30));
+    const uint32_t given = state_->avail_in;
+    state_->next_out = reinterpret_cast<uint8_t*>(into + got);
+    state_->avail_out = room;
+    const int rc = isal_inflate(state_.get());
+    const uint32_t made = room - state_->avail_out;
+    got += made;
+    if (made > 0 || given != state_->avail_in) between_members_ = false;
+    if (rc != ISAL_DECOMP_OK && rc != ISAL_END_INPUT && rc != ISAL_OUT_OVERFLOW) {
+      // Bytes after a complete member that are no member are padding in practice; anything else is damage.
+      End(members_ > 0 && made == 0 ? "bytes after the last gzip member were ignored" : "gzip data is damaged");
+    } else if (state_->block_state == ISAL_BLOCK_FINISH) {
+      ++members_;
+      BeginMember();
+      return true;
+    }
+    return made > 0 || given != state_->avail_in;
+  }
+
   std::unique_ptr<Descriptor> fd_;
   std::string path_;
-  std::vector<Bytef> input_;
-  z_stream z_ = {};
+  std::vector<uint8_t> input_;
+  std::unique_ptr<inflate_state> state_;  // 80 kB
   bool done_ = false;
-  bool between_members_ = false;
+  bool between_members_ = true;
   uint64_t members_ = 0;
   uint64_t consumed_ = 0;
   std::string_view damage_;

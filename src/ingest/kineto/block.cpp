@@ -146,6 +146,7 @@ void BlockBuilder::Pack(const Draft& draft, const Worker& worker, Block& block, 
       const DraftSpan& span = draft.spans[order_[row]];
       begin[row] = span.begin;
       duration[row] = span.duration;
+      block.latest = std::max(block.latest, span.begin + span.duration);
       name[row] = span.name;
       category[row] = static_cast<uint8_t>(category_slot_[span.category]);
       segment.kinds |= static_cast<uint16_t>(1u << static_cast<unsigned>(worker.kinds[span.category]));

@@ -115,6 +115,7 @@ struct Segment {
 struct Block {
   uint32_t worker = 0;
   uint32_t spans = 0;
+  trace::Nanos latest = 0;            ///< latest end of a span; at least 0
   const trace::Nanos* begin = nullptr;
   const trace::Nanos* duration = nullptr;
   const uint32_t* name = nullptr;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <filesystem>
 #include <mutex>
 
 #include "base/parallel.hpp"
@@ -41,6 +41,9 @@ class TraceQueue {
       traces_.push_back(std::make_unique<OpenTrace>());
       traces_.back()->input = input;
       traces_.back()->parts.file = input.file;
+      std::error_code error;
+      const auto size = std::filesystem::file_size(input.path, error);
+      if (!error) total_ += size;
     }
   }
 
@@ -101,13 +104,14 @@ class TraceQueue {
 
   void Advance(uint64_t bytes) {
     const uint64_t done = consumed_.fetch_add(bytes) + bytes;
-    if (options_.progress != nullptr) options_.progress->Update("read", done, 0);
+    if (options_.progress != nullptr) options_.progress->Update("read", done, total_);
   }
 
   const RunOptions& options_;
   std::vector<std::unique_ptr<OpenTrace>> traces_;
   std::atomic<size_t> first_unfinished_ = 0;
   std::atomic<uint64_t> consumed_ = 0;
+  uint64_t total_ = 0;  // bytes on disk
 };
 
 void ReportOutcome(OpenTrace& trace, trace::Store& store) {
@@ -149,11 +153,11 @@ void ReportOutcome(OpenTrace& trace, trace::Store& store) {
 /// Makes a last block of the file's B and E events.
 void AddMarks(FileParts& parts, std::vector<std::unique_ptr<Worker>>& workers) {
   size_t count = 0;
-  trace::Nanos end = std::numeric_limits<trace::Nanos>::min();
+  trace::Nanos end = 0;
   for (const auto& block : parts.blocks) {
     count += block->marks.size();
+    end = std::max(end, block->latest);
     for (const auto& mark : block->marks) end = std::max(end, mark.begin);
-    for (uint32_t i = 0; i < block->spans; ++i) end = std::max(end, block->begin[i] + block->duration[i]);
   }
   if (count == 0) return;
   auto own = std::make_unique<Worker>();
@@ -203,10 +207,12 @@ base::Status ReadKineto(const std::vector<KinetoInput>& inputs, trace::Store& st
   std::vector<FileParts> files;
   for (auto& trace : queue.traces()) {
     ReportOutcome(*trace, store);
-    if (trace->reader != nullptr) {
-      trace->parts.base_time = BaseTime(trace->reader->top().values(), trace->input.file, store.diagnostics);
-    }
     AddMarks(trace->parts, workers);
+    if (trace->reader != nullptr) {
+      trace::Nanos latest = 0;
+      for (const auto& block : trace->parts.blocks) latest = std::max(latest, block->latest);
+      trace->parts.base_time = BaseTime(trace->reader->top().values(), latest, trace->input.file, store.diagnostics);
+    }
     files.push_back(std::move(trace->parts));
   }
   std::vector<FileIdentity> identities;

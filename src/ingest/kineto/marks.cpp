@@ -5,6 +5,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "ingest/common/decimal.hpp"
 #include "ingest/kineto/diagnostics.hpp"
 
 namespace teller::ingest {
@@ -36,7 +37,8 @@ void PairMarks(const std::vector<DraftSpan>& marks, trace::Nanos end_of_recordin
   for (const auto& [lane, stack] : open) {
     for (const uint32_t i : stack) {
       diagnostics.Report(kineto::kUnmatchedBegin, file, "time " + std::to_string(marks[i].begin) + " ns");
-      paired.emplace_back(i, std::max(end_of_recording, marks[i].begin));
+      const trace::Nanos end = std::min(end_of_recording, marks[i].begin + kMaxNanos);  // both may be absurd
+      paired.emplace_back(i, std::max(end, marks[i].begin));
     }
   }
   std::sort(paired.begin(), paired.end());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "ingest/common/decimal.hpp"
@@ -211,12 +212,12 @@ std::string EngineProcessName(std::string_view process_name) {
   return interpreter || lower == "pt_main_thread" ? std::string() : std::string(process_name);
 }
 
-trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::FileRow file,
+trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::Nanos latest, trace::FileRow file,
                       base::Diagnostics& diagnostics) {
   const auto it = top.find("baseTimeNanoseconds");
   if (it == top.end()) return 0;
   const auto value = ParseInteger(it->second);
-  if (!value || *value < 0 || *value > kMaxNanos) {
+  if (!value || *value < 0 || *value > kMaxNanos || latest > std::numeric_limits<trace::Nanos>::max() - *value) {
     diagnostics.Report(kineto::kBadBase, file, Snippet(it->second));
     return 0;
   }

@@ -30,8 +30,9 @@ void ResolveProcesses(const FileIdentity& identity, const std::vector<std::strin
 /// Engine's own process name: what follows "VLLM::" or "sglang::"; empty for an interpreter's name, which tells nothing.
 std::string EngineProcessName(std::string_view process_name);
 
-/// Times of a file count from here: baseTimeNanoseconds, or 0.
-trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::FileRow file,
+/// Times of a file count from here: baseTimeNanoseconds, or 0. `latest` is the file's latest relative time; a base that
+/// would push it beyond int64 is not believed.
+trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::Nanos latest, trace::FileRow file,
                       base::Diagnostics& diagnostics);
 
 }  // namespace teller::ingest

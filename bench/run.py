@@ -1,0 +1,127 @@
+"""Runs the speed measurements; see bench/run."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = "build/release"
+# Targets, as ratios of one run on one file.
+MIN_OF_SCAN = 0.50  # bytes per second against the scan's
+MAX_RSS = 0.50  # peak resident memory against the uncompressed size
+MIN_TWO_THREADS = 1.6  # against one thread
+MIN_OF_HTA = 30.0
+MAX_GROWTH = 1.25  # seconds per byte of the largest size against the smallest
+
+
+def timed(command):
+    """Wall seconds, peak RSS in bytes and standard output of a command."""
+    start = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"bench: {' '.join(command)} failed with {process.returncode}")
+    return time.monotonic() - start, usage.ru_maxrss * 1024, output
+
+
+def scan_seconds(path):
+    _, _, output = timed([f"{BUILD}/bench/bench_scan", path, "3"])
+    return float(re.search(r"seconds ([0-9.]+)", output).group(1))
+
+
+def tree_seconds(path, threads):
+    command = [f"{BUILD}/teller", "tree", "--stats", path]
+    if threads:
+        command += ["--threads", str(threads)]
+    seconds, rss, _ = timed(command)
+    return seconds, rss
+
+
+def measure(path, repeats):
+    scan, default, one, two, rss = [], [], [], [], []
+    for _ in range(repeats):
+        scan.append(scan_seconds(path))
+        seconds, peak = tree_seconds(path, 0)
+        default.append(seconds)
+        rss.append(peak)
+        one.append(tree_seconds(path, 1)[0])
+        two.append(tree_seconds(path, 2)[0])
+    return {"scan": min(scan), "tree": min(default), "one": min(one), "two": min(two), "rss": max(rss)}
+
+
+def hta_seconds(path, venv):
+    """Loads the file with HolisticTraceAnalysis; a failure behind the loading still has a time."""
+    if not os.path.exists(f"{venv}/bin/python"):
+        subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+        subprocess.run([f"{venv}/bin/pip", "-q", "install", "HolisticTraceAnalysis"], check=True)
+    script = (
+        "import sys,time\n"
+        "from hta.trace_analysis import TraceAnalysis\n"
+        "start=time.monotonic()\n"
+        "try:\n"
+        "  TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir='')\n"
+        "except Exception as error:\n"
+        "  print('failed after loading:', type(error).__name__, error, file=sys.stderr)\n"
+        "print(time.monotonic()-start)\n"
+    )
+    _, rss, output = timed([f"{venv}/bin/python", "-c", script, os.path.abspath(path)])
+    return float(output.strip().splitlines()[-1]), rss
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", default="300 2000", help="megabytes, separated by blanks")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--hta", action="store_true")
+    parser.add_argument("--keep", action="store_true", help="keep the generated files")
+    options = parser.parse_args()
+    missed = []
+    per_byte = []
+    folder = tempfile.mkdtemp(prefix="teller_bench_")
+    for number, size in enumerate(options.sizes.split()):
+        path = f"{folder}/trace_{size}.json"
+        subprocess.run([f"{BUILD}/bench/bench_generate", path, size], check=True)
+        bytes_total = os.path.getsize(path)
+        result = measure(path, options.repeats)
+        of_scan = result["scan"] / result["tree"]
+        two_threads = result["one"] / result["two"]
+        rss = result["rss"] / bytes_total
+        per_byte.append(result["tree"] / bytes_total)
+        print(
+            f"{size} MB: scan {bytes_total / result['scan'] / 1e9:.2f} GB/s, tree {bytes_total / result['tree'] / 1e9:.2f} GB/s"
+            f" = {of_scan:.2f} of the scan; two threads {two_threads:.2f} x one; peak memory {rss:.2f} x the file"
+            f" ({result['tree']:.2f} s, {result['rss'] / 1e6:.0f} MB)"
+        )
+        if of_scan < MIN_OF_SCAN:
+            missed.append(f"{size} MB: {of_scan:.2f} of the scan, wanted {MIN_OF_SCAN}")
+        if rss > MAX_RSS:
+            missed.append(f"{size} MB: peak memory {rss:.2f} x the file, wanted at most {MAX_RSS}")
+        if two_threads < MIN_TWO_THREADS:
+            missed.append(f"{size} MB: two threads {two_threads:.2f} x one, wanted {MIN_TWO_THREADS}")
+        if options.hta and number == 0:
+            seconds, memory = hta_seconds(path, ".venv-bench")
+            ratio = seconds / result["tree"]
+            print(f"{size} MB: HolisticTraceAnalysis {seconds:.1f} s, {memory / 1e6:.0f} MB = {ratio:.0f} x the time of tree")
+            if ratio < MIN_OF_HTA:
+                missed.append(f"{size} MB: {ratio:.0f} x HolisticTraceAnalysis, wanted {MIN_OF_HTA:.0f}")
+        if not options.keep:
+            os.remove(path)
+    if len(per_byte) > 1:
+        growth = per_byte[-1] / per_byte[0]
+        print(f"time per byte of the largest file: {growth:.2f} x that of the smallest")
+        if growth > MAX_GROWTH:
+            missed.append(f"time per byte grows {growth:.2f} x, wanted at most {MAX_GROWTH}")
+    if not options.keep:
+        os.rmdir(folder)
+    for line in missed:
+        print(f"missed: {line}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
