@@ -1,8 +1,9 @@
 // Who holds up the others, according to NCCL Flight Recorder dumps.
 //
-// For every process group the collectives are numbered alike on all ranks. A rank whose oldest unfinished collective was
-// finished by others is *stuck*: its own device or its watcher stopped. A rank that has not even issued the collective in
-// which the others wait is *missing*. A missing rank that itself waits for another one is that one's victim. Roots remain.
+// For every process group the collectives are numbered alike on all ranks. A rank whose oldest unfinished collective
+// was finished by others is *stuck*: its own device or its watcher stopped. A rank that has not even issued the
+// collective in which the others wait is *missing*. A missing rank that itself waits for another one is that one's
+// victim. Roots remain.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -37,12 +38,14 @@ struct Group {
   std::map<int, Progress> ranks;
   std::set<int> stuck;
   std::set<int> missing;
-  std::set<int> odd;                   ///< issued another operation under the same number
+  std::set<int> odd;  ///< issued another operation under the same number
   std::vector<const CommRecord*> unfinished;
   const CommRecord* waited = nullptr;  ///< the collective the others wait in
 };
 
-bool Unfinished(const CommRecord& r) { return r.sequence >= 0 && !r.op.empty() && r.state != "completed"; }
+bool Unfinished(const CommRecord& r) {
+  return r.sequence >= 0 && !r.op.empty() && r.state != "completed";
+}
 
 std::map<std::string, Group> BuildGroups(const trace::Store& store) {
   std::map<std::string, Group> groups;
@@ -81,7 +84,8 @@ void FindMismatch(Group& group) {
   }
   for (const auto& [sequence, by_kind] : kinds) {
     if (by_kind.size() < 2) continue;
-    const auto most = std::max_element(by_kind.begin(), by_kind.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    const auto most = std::max_element(by_kind.begin(), by_kind.end(),
+                                       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     for (const auto& [kind, ranks] : by_kind) {
       if (kind != most->first && ranks.size() < most->second.size()) group.odd.insert(ranks.begin(), ranks.end());
     }
@@ -147,8 +151,8 @@ std::string Cite(Finding& finding, const CommRecord& record, const std::string& 
 }
 
 std::string Describe(const CommRecord& record, const Group& group) {
-  return "rank " + std::to_string(record.rank) + ": " + record.op + " number " + std::to_string(record.sequence) + " of group " + group.name +
-         " is " + record.state + " " + record.sizes;
+  return "rank " + std::to_string(record.rank) + ": " + record.op + " number " + std::to_string(record.sequence) +
+         " of group " + group.name + " is " + record.state + " " + record.sizes;
 }
 
 Finding Blame(const trace::Store& store, const std::map<std::string, Group>& groups, int rank, bool has_dump) {
@@ -164,12 +168,15 @@ Finding Blame(const trace::Store& store, const std::map<std::string, Group>& gro
   const Group* as_missing = nullptr;
   const Group* as_odd = nullptr;
   for (const auto& [name, group] : groups) {
-    const auto older = [](const CommRecord* a, const CommRecord* b) { return b == nullptr || (a != nullptr && a->created < b->created); };
+    const auto older = [](const CommRecord* a, const CommRecord* b) {
+      return b == nullptr || (a != nullptr && a->created < b->created);
+    };
     if (group.stuck.count(rank) > 0) {
       const CommRecord* own = group.ranks.at(rank).oldest;
       if (as_stuck == nullptr || older(own, as_stuck->ranks.at(rank).oldest)) as_stuck = &group;
     }
-    if (group.missing.count(rank) > 0 && (as_missing == nullptr || older(group.waited, as_missing->waited))) as_missing = &group;
+    if (group.missing.count(rank) > 0 && (as_missing == nullptr || older(group.waited, as_missing->waited)))
+      as_missing = &group;
     if (group.odd.count(rank) > 0 && as_odd == nullptr) as_odd = &group;
   }
   if (as_odd != nullptr) {
@@ -183,21 +190,25 @@ Finding Blame(const trace::Store& store, const std::map<std::string, Group>& gro
     finding.alternatives = {{FaultClass::kGpuAppFault, 0.35}, {FaultClass::kRuntimePause, 0.1}};
     const CommRecord& own = *as_stuck->ranks.at(rank).oldest;
     finding.onset = own.created;
-    text = who + " never finished a collective that other ranks of its group finished " + Cite(finding, own, Describe(own, *as_stuck)) +
+    text = who + " never finished a collective that other ranks of its group finished " +
+           Cite(finding, own, Describe(own, *as_stuck)) +
            ": its own device stopped, or nobody there watches it any more.";
   }
   if (as_missing != nullptr) {
     const CommRecord& waited = *as_missing->waited;
     if (finding.evidence.empty() && as_odd == nullptr) {
       finding.fault = has_dump ? FaultClass::kCollDivergence : FaultClass::kProcDeath;
-      finding.alternatives = has_dump ? std::vector<trace::Alternative>{{FaultClass::kRuntimePause, 0.35}, {FaultClass::kStragglerRank, 0.2}}
+      finding.alternatives = has_dump ? std::vector<trace::Alternative>{{FaultClass::kRuntimePause, 0.35},
+                                                                        {FaultClass::kStragglerRank, 0.2}}
                                       : std::vector<trace::Alternative>{{FaultClass::kCollDivergence, 0.3}};
       finding.onset = waited.created;
     }
     const auto own = as_missing->ranks.find(rank);
-    text += (text.empty() ? "" : " ") + who + (has_dump ? "" : " left no dump and") + " has not issued the collective in which the others wait " +
+    text += (text.empty() ? "" : " ") + who + (has_dump ? "" : " left no dump and") +
+            " has not issued the collective in which the others wait " +
             Cite(finding, waited, Describe(waited, *as_missing));
-    if (own != as_missing->ranks.end() && own->second.issued >= 0) text += "; it came to number " + std::to_string(own->second.issued);
+    if (own != as_missing->ranks.end() && own->second.issued >= 0)
+      text += "; it came to number " + std::to_string(own->second.issued);
     text += ".";
   }
   for (const auto& r : store.comm_records) {
@@ -205,7 +216,9 @@ Finding Blame(const trace::Store& store, const std::map<std::string, Group>& gro
   }
   const Group* seen = as_missing != nullptr ? as_missing : as_stuck;
   for (const int other : seen != nullptr ? seen->members : std::set<int>()) {
-    if (other == rank || finding.victims.size() >= kVictims || seen->missing.count(other) > 0 || seen->stuck.count(other) > 0) continue;
+    if (other == rank || finding.victims.size() >= kVictims || seen->missing.count(other) > 0 ||
+        seen->stuck.count(other) > 0)
+      continue;
     finding.victims.push_back({other, "waits in group " + seen->name});
   }
   finding.explanation = text;
@@ -231,7 +244,8 @@ Finding Circle(const std::map<std::string, Group>& groups, const std::set<int>& 
     finding.end = std::max(finding.end, group.waited->created);
     marks += " " + Cite(finding, *group.waited, Describe(*group.waited, group));
   }
-  finding.explanation = "Ranks " + ranks + " wait for each other in different groups" + marks + ": they issued their collectives in different orders.";
+  finding.explanation = "Ranks " + ranks + " wait for each other in different groups" + marks +
+                        ": they issued their collectives in different orders.";
   finding.score = ScoreOf(finding.false_alarm_probability);
   return finding;
 }
@@ -250,12 +264,14 @@ void NobodyToBlame(const std::map<std::string, Group>& groups, LogCauses& out) {
       finding.end = finding.onset;
       finding.false_alarm_probability = 5e-3;
       const std::string mark = Cite(finding, *group.waited, Describe(*group.waited, group));
-      finding.explanation = "All ranks of group " + name + " wait in its first collective " + mark + ": the path between them does not work; no rank is to blame.";
+      finding.explanation = "All ranks of group " + name + " wait in its first collective " + mark +
+                            ": the path between them does not work; no rank is to blame.";
       finding.score = ScoreOf(finding.false_alarm_probability);
       out.findings.push_back(std::move(finding));
       return;
     }
-    out.notes.push_back({"All ranks of group " + name + " wait in the same collective; the dumps name nobody.", group.waited->created, group.waited->created});
+    out.notes.push_back({"All ranks of group " + name + " wait in the same collective; the dumps name nobody.",
+                         group.waited->created, group.waited->created});
     return;
   }
 }
@@ -286,7 +302,8 @@ LogCauses FindCommRecordCauses(const trace::Store& store) {
     if (own_fault.count(rank) > 0 || WaitsFor(groups, rank).empty()) roots.push_back(rank);
   }
   for (const int rank : roots) out.findings.push_back(Blame(store, groups, rank, dumps.count(rank) > 0));
-  std::stable_sort(out.findings.begin(), out.findings.end(), [](const Finding& a, const Finding& b) { return a.onset < b.onset; });
+  std::stable_sort(out.findings.begin(), out.findings.end(),
+                   [](const Finding& a, const Finding& b) { return a.onset < b.onset; });
   if (roots.empty() && !suspects.empty()) {
     out.findings.push_back(Circle(groups, suspects));
   } else if (roots.empty()) {

@@ -12,7 +12,8 @@ using trace::FaultClass;
 class Dumps {
  public:
   explicit Dumps(int world) : world_(world) {}
-  Dumps& Add(int rank, int64_t sequence, std::string state = "scheduled", std::string op = "nccl:all_reduce", std::string group = "0 default_pg") {
+  Dumps& Add(int rank, int64_t sequence, std::string state = "scheduled", std::string op = "nccl:all_reduce",
+             std::string group = "0 default_pg") {
     CommRecord r;
     r.rank = rank;
     r.group = std::move(group);

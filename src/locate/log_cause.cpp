@@ -16,7 +16,8 @@ LogCauses FindLogCauses(const trace::Store& store) {
     if (auto signal = ReadSignal(store.logs[row], row)) signals.push_back(std::move(*signal));
   }
   const LogFacts facts = GatherFacts(store, signals);
-  std::sort(signals.begin(), signals.end(), [&](const Signal& a, const Signal& b) { return facts.place[a.row] < facts.place[b.row]; });
+  std::sort(signals.begin(), signals.end(),
+            [&](const Signal& a, const Signal& b) { return facts.place[a.row] < facts.place[b.row]; });
   FindIncidents(store, facts, signals, out);
   FindFloods(store, facts, signals, out);
   NoteLookAlikes(store, facts, out);

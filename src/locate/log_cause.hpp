@@ -13,7 +13,8 @@ struct LogCauses {
 };
 
 /// First cause in the logs: errors, deaths, out-of-memory, KV pressure, rejected requests, Xid and so on, each with
-/// class, culprit process and rank, onset and the line that names it. Loud consequences are victims of a finding, never one.
+/// class, culprit process and rank, onset and the line that names it. Loud consequences are victims of a finding, never
+/// one.
 LogCauses FindLogCauses(const trace::Store& store);
 
 /// Who diverged or stalled according to NCCL Flight Recorder dumps.

@@ -21,7 +21,8 @@ LogCauses Causes(std::initializer_list<std::string_view> logs) {
   for (const auto text : logs) {
     store.files.emplace_back();
     auto source = base::OpenMemory(text);
-    EXPECT_TRUE(ingest::ReadLog(*source, trace::FileRow(static_cast<uint32_t>(store.files.size() - 1)), store, {}).ok());
+    EXPECT_TRUE(
+        ingest::ReadLog(*source, trace::FileRow(static_cast<uint32_t>(store.files.size() - 1)), store, {}).ok());
   }
   ingest::ResolveLogTimes(store);
   LogCauses causes = FindLogCauses(store);
@@ -42,16 +43,18 @@ std::vector<Finding> Alarms(const LogCauses& causes) {
 }
 
 TEST(LogCause, BlamesTheFirstTracebackNotTheMessengers) {
-  const auto causes = Causes({
-      "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] WorkerProc hit an exception.\n"
-      "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] Traceback (most recent call last):\n"
-      "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063]   File \"a.py\", line 1, in f\n"
-      "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] RuntimeError: could not create a primitive\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] Traceback (most recent call last):\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] RuntimeError: Worker failed with error 'could not create a primitive'\n"
-      "(APIServer pid=7) ERROR 11-29 21:14:01 [async_llm.py:9] AsyncLLM output_handler failed.\n"
-      "(APIServer pid=7) INFO 11-29 21:14:02 [core_client.py:770] [shutdown] MPClient: start timeout=0s\n"});
+  const auto causes = Causes(
+      {"(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] WorkerProc hit an exception.\n"
+       "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] Traceback (most recent call last):\n"
+       "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063]   File \"a.py\", line 1, in f\n"
+       "(Worker_TP1 pid=9) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] RuntimeError: could not create a "
+       "primitive\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] Traceback (most recent call last):\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] RuntimeError: Worker failed with error 'could not "
+       "create a primitive'\n"
+       "(APIServer pid=7) ERROR 11-29 21:14:01 [async_llm.py:9] AsyncLLM output_handler failed.\n"
+       "(APIServer pid=7) INFO 11-29 21:14:02 [core_client.py:770] [shutdown] MPClient: start timeout=0s\n"});
   const auto alarms = Alarms(causes);
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kProcDeath);
@@ -62,80 +65,85 @@ TEST(LogCause, BlamesTheFirstTracebackNotTheMessengers) {
 }
 
 TEST(LogCause, NamesTheProcessThatDiedWithoutAWord) {
-  const auto vllm = Alarms(Causes({
-      "(Worker_TP1 pid=9) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=1 local_rank=1 backend=gloo\n"
-      "(Worker_TP0 pid=6) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=0 local_rank=0 backend=gloo\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [multiproc_executor.py:135] Worker proc VllmWorker-1 died unexpectedly, shutting down executor.\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] Traceback (most recent call last):\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] RuntimeError: cancelled\n"}));
+  const auto vllm = Alarms(Causes(
+      {"(Worker_TP1 pid=9) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=1 local_rank=1 backend=gloo\n"
+       "(Worker_TP0 pid=6) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=0 local_rank=0 backend=gloo\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [multiproc_executor.py:135] Worker proc VllmWorker-1 died "
+       "unexpectedly, shutting down executor.\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] Traceback (most recent call last):\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] RuntimeError: cancelled\n"}));
   ASSERT_EQ(vllm.size(), 1u);
   EXPECT_EQ(vllm[0].culprit.process, "Worker_TP1");
   EXPECT_EQ(vllm[0].culprit.rank, 1);
 
-  const auto sglang = Alarms(Causes({
-      "[2026-11-29 20:46:50.805] Prefill batch, #new-seq: 1, #new-token: 20, #running-req: 0, #queue-req: 0\n"
-      "[2026-11-29 20:46:59] Subprocess scheduler_0 (pid=12475) crashed with exit code -9. Triggering SIGQUIT for cleanup...\n"
-      "[2026-11-29 20:46:59] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n"}));
+  const auto sglang = Alarms(Causes(
+      {"[2026-11-29 20:46:50.805] Prefill batch, #new-seq: 1, #new-token: 20, #running-req: 0, #queue-req: 0\n"
+       "[2026-11-29 20:46:59] Subprocess scheduler_0 (pid=12475) crashed with exit code -9. Triggering SIGQUIT for "
+       "cleanup...\n"
+       "[2026-11-29 20:46:59] SIGQUIT received. signum=None, frame=None. It usually means one child failed.\n"}));
   ASSERT_EQ(sglang.size(), 1u);
   EXPECT_EQ(sglang[0].culprit.process, "scheduler");
   EXPECT_EQ(sglang[0].culprit.rank, 0);
 }
 
 TEST(LogCause, AnOrderlyShutdownIsNoCrash) {
-  const auto causes = Causes({
-      "(EngineCore pid=8) INFO 08-01 21:34:51 [core.py:1214] [shutdown] EngineCore: trigger received signal=SIGTERM\n"
-      "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] AsyncLLM output_handler failed.\n"
-      "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] Traceback (most recent call last):\n"
-      "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.\n"});
+  const auto causes = Causes(
+      {"(EngineCore pid=8) INFO 08-01 21:34:51 [core.py:1214] [shutdown] EngineCore: trigger received signal=SIGTERM\n"
+       "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] AsyncLLM output_handler failed.\n"
+       "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] Traceback (most recent call last):\n"
+       "(APIServer pid=7) ERROR 08-01 21:34:51 [async_llm.py:704] vllm.v1.engine.exceptions.EngineDeadError: "
+       "EngineCore encountered an issue.\n"});
   EXPECT_TRUE(causes.findings.empty());
   ASSERT_EQ(causes.notes.size(), 1u);
   EXPECT_NE(causes.notes[0].text.find("Orderly shutdown"), std::string::npos);
 }
 
 TEST(LogCause, ATracebackWithoutConsequencesIsANote) {
-  const auto causes = Causes({
-      "[2026-11-29 20:27:21.858] post-warmup freeze_gc failed\n"
-      "Traceback (most recent call last):\n"
-      "  File \"a.py\", line 1, in f\n"
-      "ConnectionRefusedError: [Errno 111] Connection refused\n"
-      "[2026-11-29 20:27:21.867] The server is fired up and ready to roll!\n"
-      "[2026-11-29 20:27:22.272] Prefill batch, #new-seq: 1, #new-token: 20\n"
-      "[2026-11-29 20:27:22.467] Decode batch, #running-req: 1, #token: 24\n"
-      "[2026-11-29 20:27:22.868] Prefill batch, #new-seq: 1, #new-token: 50\n"});
+  const auto causes =
+      Causes({"[2026-11-29 20:27:21.858] post-warmup freeze_gc failed\n"
+              "Traceback (most recent call last):\n"
+              "  File \"a.py\", line 1, in f\n"
+              "ConnectionRefusedError: [Errno 111] Connection refused\n"
+              "[2026-11-29 20:27:21.867] The server is fired up and ready to roll!\n"
+              "[2026-11-29 20:27:22.272] Prefill batch, #new-seq: 1, #new-token: 20\n"
+              "[2026-11-29 20:27:22.467] Decode batch, #running-req: 1, #token: 24\n"
+              "[2026-11-29 20:27:22.868] Prefill batch, #new-seq: 1, #new-token: 50\n"});
   EXPECT_TRUE(causes.findings.empty());
   EXPECT_EQ(causes.notes.size(), 1u);
 }
 
 TEST(LogCause, OutOfMemoryBeatsWhatItBringsDown) {
-  const auto alarms = Alarms(Causes({
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] EngineCore failed to start.\n"
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] Traceback (most recent call last):\n"
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108]   raise RuntimeError(\"no\")\n"
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] torch.AcceleratorError: CUDA error: out of memory\n"
-      "Traceback (most recent call last):\n"
-      "  File \"generate.py\", line 93, in <module>\n"
-      "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"}));
+  const auto alarms = Alarms(Causes(
+      {"(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] EngineCore failed to start.\n"
+       "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] Traceback (most recent call last):\n"
+       "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108]   raise RuntimeError(\"no\")\n"
+       "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] torch.AcceleratorError: CUDA error: out of memory\n"
+       "Traceback (most recent call last):\n"
+       "  File \"generate.py\", line 93, in <module>\n"
+       "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"}));
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kGpuMemOom);
   EXPECT_EQ(alarms[0].culprit.process, "EngineCore");
 }
 
 TEST(LogCause, KernelLinesExplainTheEnginesError) {
-  const auto alarms = Alarms(Causes({
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] EngineCore encountered a fatal error.\n"
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] Traceback (most recent call last):\n"
-      "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] RuntimeError: CUDA error: unspecified launch failure\n",
-      "[Sat May  2 13:35:29 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=4, name=python, GPU has fallen off the bus.\n"
-      "[Sat May  2 13:35:30 2026] NVRM: Xid (PCI:0000:3b:00): 45, pid=4, name=python, Ch 00000008\n"}));
+  const auto alarms = Alarms(Causes(
+      {"(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] EngineCore encountered a fatal error.\n"
+       "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] Traceback (most recent call last):\n"
+       "(EngineCore pid=4) ERROR 05-02 13:35:28 [core.py:1108] RuntimeError: CUDA error: unspecified launch failure\n",
+       "[Sat May  2 13:35:29 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=4, name=python, GPU has fallen off the bus.\n"
+       "[Sat May  2 13:35:30 2026] NVRM: Xid (PCI:0000:3b:00): 45, pid=4, name=python, Ch 00000008\n"}));
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kGpuHwFault);
   EXPECT_NE(alarms[0].explanation.find("0000:3b:00"), std::string::npos);
 }
 
 TEST(LogCause, AXidThatOnlyFollowsIsNoCause) {
-  EXPECT_TRUE(Alarms(Causes({"[ 12.345678] NVRM: Xid (PCI:0000:3b:00): 45, pid=4, name=python, Ch 00000008\n"})).empty());
-  EXPECT_TRUE(Alarms(Causes({"[ 12.345678] NVRM: Xid (PCI:0000:3b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 00\n"})).empty());
+  EXPECT_TRUE(
+      Alarms(Causes({"[ 12.345678] NVRM: Xid (PCI:0000:3b:00): 45, pid=4, name=python, Ch 00000008\n"})).empty());
+  EXPECT_TRUE(
+      Alarms(Causes({"[ 12.345678] NVRM: Xid (PCI:0000:3b:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 00\n"})).empty());
 }
 
 std::string RankLog(int rank, std::string_view tail) {
@@ -156,7 +164,8 @@ TEST(LogCause, TheRankThatFellSilentIsTheDeadOne) {
   const std::string r1 = RankLog(1, lost(1, 12));
   const std::string r2 = RankLog(2, "");
   const std::string r3 = RankLog(3, lost(3, 11));
-  for (const auto& order : {std::vector<std::string_view>{r0, r1, r2, r3}, std::vector<std::string_view>{r3, r2, r1, r0}}) {
+  for (const auto& order :
+       {std::vector<std::string_view>{r0, r1, r2, r3}, std::vector<std::string_view>{r3, r2, r1, r0}}) {
     const auto alarms = Alarms(Causes({order[0], order[1], order[2], order[3]}));
     ASSERT_EQ(alarms.size(), 1u);
     EXPECT_EQ(alarms[0].fault, FaultClass::kProcDeath);
@@ -168,23 +177,26 @@ TEST(LogCause, TheRankThatFellSilentIsTheDeadOne) {
 }
 
 TEST(LogCause, ARankThatLeftInOrderTooEarlyWentAnotherWay) {
-  const auto alarms = Alarms(Causes({RankLog(0, "2026-11-29 20:25:36,010 [rank0] ERROR serve: inference failed at step 11\n"
-                                                "Traceback (most recent call last):\n"
-                                                "RuntimeError: [gloo/transport/tcp/pair.cc:545] Connection closed by peer [10.0.0.1]:4\n"),
-                                     "2026-11-29 20:25:33,798 [rank1] INFO serve: starting tp, world_size=2\n"
-                                     "2026-11-29 20:25:36,000 [rank1] INFO serve: shut down\n"}));
+  const auto alarms =
+      Alarms(Causes({RankLog(0,
+                             "2026-11-29 20:25:36,010 [rank0] ERROR serve: inference failed at step 11\n"
+                             "Traceback (most recent call last):\n"
+                             "RuntimeError: [gloo/transport/tcp/pair.cc:545] Connection closed by peer [10.0.0.1]:4\n"),
+                     "2026-11-29 20:25:33,798 [rank1] INFO serve: starting tp, world_size=2\n"
+                     "2026-11-29 20:25:36,000 [rank1] INFO serve: shut down\n"}));
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_TRUE(alarms[0].culprit.rank == 1 || !alarms[0].culprit.rank);
 }
 
 TEST(LogCause, AWorkerThatOnlyItsPeerMissesIsNamedByItsRank) {
-  const auto alarms = Alarms(Causes({
-      "(Worker_TP0 pid=6) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=0 local_rank=0 backend=gloo\n"
-      "(Worker_TP1 pid=9) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=1 local_rank=1 backend=gloo\n"
-      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] WorkerProc hit an exception.\n"
-      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] Traceback (most recent call last):\n"
-      "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] RuntimeError: [gloo/transport/tcp/pair.cc:545] Connection closed by peer [127.0.0.1]:4\n"
-      "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"}));
+  const auto alarms = Alarms(Causes(
+      {"(Worker_TP0 pid=6) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=0 local_rank=0 backend=gloo\n"
+       "(Worker_TP1 pid=9) INFO 11-29 21:13:01 [parallel_state.py:1] world_size=2 rank=1 local_rank=1 backend=gloo\n"
+       "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] WorkerProc hit an exception.\n"
+       "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] Traceback (most recent call last):\n"
+       "(Worker_TP0 pid=6) ERROR 11-29 21:14:01 [multiproc_executor.py:1063] RuntimeError: "
+       "[gloo/transport/tcp/pair.cc:545] Connection closed by peer [127.0.0.1]:4\n"
+       "(EngineCore pid=8) ERROR 11-29 21:14:01 [core.py:1512] EngineCore encountered a fatal error.\n"}));
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].culprit.process, "Worker_TP1");
   EXPECT_EQ(alarms[0].culprit.rank, 1);
@@ -192,11 +204,14 @@ TEST(LogCause, AWorkerThatOnlyItsPeerMissesIsNamedByItsRank) {
 
 TEST(LogCause, WatchdogsTellWhoIsBehind) {
   const auto line = [](int rank, int seq, int done) {
-    return "[rank" + std::to_string(rank) + "]:[E1001 16:06:04.53 ProcessGroupNCCL.cpp:607] [Rank " + std::to_string(rank) +
+    return "[rank" + std::to_string(rank) + "]:[E1001 16:06:04.53 ProcessGroupNCCL.cpp:607] [Rank " +
+           std::to_string(rank) +
            "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + std::to_string(seq) +
-           ", OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600086 milliseconds before timing out.\n[rank" +
+           ", OpType=ALLREDUCE, NumelIn=8, NumelOut=8, Timeout(ms)=600000) ran for 600086 milliseconds before timing "
+           "out.\n[rank" +
            std::to_string(rank) + "]:[E1001 16:06:04.53 ProcessGroupNCCL.cpp:630] [PG 0 Rank " + std::to_string(rank) +
-           "] Timeout at NCCL work: " + std::to_string(seq) + ", last enqueued NCCL work: 6464, last completed NCCL work: " + std::to_string(done) + ".\n";
+           "] Timeout at NCCL work: " + std::to_string(seq) +
+           ", last enqueued NCCL work: 6464, last completed NCCL work: " + std::to_string(done) + ".\n";
   };
   const auto behind = Alarms(Causes({line(0, 5730, 5729) + line(3, 5729, 5728) + line(1, 5730, 5729)}));
   ASSERT_EQ(behind.size(), 1u);
@@ -210,7 +225,9 @@ TEST(LogCause, WatchdogsTellWhoIsBehind) {
 }
 
 TEST(LogCause, KvPressureNeedsMoreThanOneRetraction) {
-  const std::string line = "[2026-11-29 20:47:0X.705] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_tokens_gained: 204\n";
+  const std::string line =
+      "[2026-11-29 20:47:0X.705] KV cache pool is full. Retract requests. #retracted_reqs: 1, #new_tokens_gained: "
+      "204\n";
   std::string many;
   for (char c = '1'; c <= '5'; ++c) {
     std::string copy = line;
@@ -230,12 +247,16 @@ TEST(LogCause, MorePrefillsThanRequestsInAFullCacheArePreemptions) {
     std::string text;
     for (int i = 0; i < 20; ++i) {
       text += "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n";
-      text += "(APIServer pid=1) INFO 11-29 21:13:55 [loggers.py:199] Engine 000: Iteration(" + std::to_string(i) + "): 1 context requests, 40 context tokens, 3 generation requests, 3 generation tokens, iteration elapsed time: "
+      text += "(APIServer pid=1) INFO 11-29 21:13:55 [loggers.py:199] Engine 000: Iteration(" + std::to_string(i) +
+              "): 1 context requests, 40 context tokens, 3 generation requests, 3 generation tokens, iteration elapsed "
+              "time: "
               "6.85 ms, CPU KV cache usage: 100.0%\n";
     }
     for (int i = 0; i < prefills; ++i) {
-      text += "(APIServer pid=1) INFO 11-29 21:13:56 [loggers.py:199] Engine 000: Iteration(99): 1 context requests, 90 context tokens, 3 "
-              "generation requests, 3 generation tokens, iteration elapsed time: 6.85 ms, CPU KV cache usage: 98.0%\n";
+      text +=
+          "(APIServer pid=1) INFO 11-29 21:13:56 [loggers.py:199] Engine 000: Iteration(99): 1 context requests, 90 "
+          "context tokens, 3 "
+          "generation requests, 3 generation tokens, iteration elapsed time: 6.85 ms, CPU KV cache usage: 98.0%\n";
     }
     return Alarms(Causes({text}));
   };
@@ -249,7 +270,9 @@ TEST(LogCause, MorePrefillsThanRequestsInAFullCacheArePreemptions) {
 TEST(LogCause, RefusedRequestsAreTheClients) {
   std::string text;
   for (int i = 1; i <= 4; ++i) {
-    text += "0.07.27" + std::to_string(i) + ".591 E srv    send_error: task id = 68, error: request (1300 tokens) exceeds the available context size (1024 tokens)\n";
+    text += "0.07.27" + std::to_string(i) +
+            ".591 E srv    send_error: task id = 68, error: request (1300 tokens) exceeds the available context size "
+            "(1024 tokens)\n";
   }
   const auto alarms = Alarms(Causes({text}));
   ASSERT_EQ(alarms.size(), 1u);
@@ -262,9 +285,11 @@ TEST(LogCause, RefusedRequestsAreTheClients) {
 }
 
 TEST(LogCause, TextOfClientsIsNoEvidence) {
-  EXPECT_TRUE(Causes({"[2026-11-29 20:46:50] Receive: obj=GenerateReqInput(text='CUDA out of memory. Worker proc X died unexpectedly')\n"
-                      "INFO 01-17 03:11:25 [logger.py:1] Received request cmpl-1: prompt: 'NVRM: CUDA error: out of memory'\n"})
-                  .findings.empty());
+  EXPECT_TRUE(
+      Causes({"[2026-11-29 20:46:50] Receive: obj=GenerateReqInput(text='CUDA out of memory. Worker proc X died "
+              "unexpectedly')\n"
+              "INFO 01-17 03:11:25 [logger.py:1] Received request cmpl-1: prompt: 'NVRM: CUDA error: out of memory'\n"})
+          .findings.empty());
 }
 
 TEST(LogCause, FullDiskInSharedMemoryAndEccAndAssertHaveTheirClass) {
@@ -272,11 +297,16 @@ TEST(LogCause, FullDiskInSharedMemoryAndEccAndAssertHaveTheirClass) {
     const auto alarms = Alarms(Causes({line}));
     return alarms.size() == 1 ? alarms[0].fault : FaultClass::kUnknown;
   };
-  EXPECT_EQ(fault("h:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-x (size 7340384)\n"), FaultClass::kProcDeath);
+  EXPECT_EQ(fault("h:1:2 [0] misc/shmutils.cc:72 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-x "
+                  "(size 7340384)\n"),
+            FaultClass::kProcDeath);
   EXPECT_EQ(fault("RuntimeError: CUDA error: uncorrectable ECC error encountered\n"), FaultClass::kGpuHwFault);
-  EXPECT_EQ(fault("2025-04-14T15:51:36Z ERROR shard: CUDA error: device-side assert triggered\n"), FaultClass::kGpuAppFault);
+  EXPECT_EQ(fault("2025-04-14T15:51:36Z ERROR shard: CUDA error: device-side assert triggered\n"),
+            FaultClass::kGpuAppFault);
   EXPECT_EQ(fault("h:1:2 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : port error\n"), FaultClass::kNetLinkFault);
-  EXPECT_EQ(fault("(raylet) [2025-04-02 15:02:00,117 E 1 1] (raylet) node_manager.cc:3069: 1 Workers (tasks / actors) killed due to memory pressure (OOM)\n"), FaultClass::kProcDeath);
+  EXPECT_EQ(fault("(raylet) [2025-04-02 15:02:00,117 E 1 1] (raylet) node_manager.cc:3069: 1 Workers (tasks / actors) "
+                  "killed due to memory pressure (OOM)\n"),
+            FaultClass::kProcDeath);
 }
 
 TEST(LogCause, NothingInNothing) {

@@ -14,8 +14,8 @@ using trace::Nanos;
 
 namespace {
 
-constexpr size_t kEvidenceKept = 12;   // more lines of one kind prove no more
-constexpr int kMaxRank = 1 << 20;      // larger numbers are no ranks
+constexpr size_t kEvidenceKept = 12;  // more lines of one kind prove no more
+constexpr int kMaxRank = 1 << 20;     // larger numbers are no ranks
 
 void NoteWorld(const LogRecord& record, LogFacts& facts) {
   for (const std::string_view mark : {"world_size=", "world size ", "tp_size=", "nranks "}) {
@@ -39,8 +39,9 @@ bool IsWorkerName(std::string_view name) {
 void ResolveWorker(const LogFacts& facts, trace::Culprit& culprit) {
   const std::string name = culprit.process;
   const size_t dash = name.find_last_of("-_");
-  const bool numbered = dash != std::string::npos && dash + 1 < name.size() &&
-                        std::all_of(name.begin() + static_cast<long>(dash) + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool numbered =
+      dash != std::string::npos && dash + 1 < name.size() &&
+      std::all_of(name.begin() + static_cast<long>(dash) + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!numbered || name.size() - dash > 7) return;
   if (!culprit.rank && IsWorkerName(name)) culprit.rank = std::stoi(name.substr(dash + 1));
   if (culprit.rank) {
@@ -50,7 +51,8 @@ void ResolveWorker(const LogFacts& facts, trace::Culprit& culprit) {
       return;
     }
   }
-  if (Begins(name, "VllmWorker-")) culprit.process = facts.single_worker() ? "Worker" : "Worker_TP" + name.substr(dash + 1);
+  if (Begins(name, "VllmWorker-"))
+    culprit.process = facts.single_worker() ? "Worker" : "Worker_TP" + name.substr(dash + 1);
   if (Begins(name, "scheduler")) culprit.process = "scheduler";
 }
 
@@ -66,10 +68,12 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
     if (record.source != LogSource::kKernel) facts.kernel_only = false;
     if (record.rank) ranks_in_file[record.file.value()].insert(*record.rank);
     // Bare lines of a file belong to its rank only when no process that is none writes there.
-    if (!record.process.empty() && (!record.rank || !IsWorkerName(record.process))) shared_files.insert(record.file.value());
+    if (!record.process.empty() && (!record.rank || !IsWorkerName(record.process)))
+      shared_files.insert(record.file.value());
     if (record.pid) {
       // A process may rename itself when it knows its place ("VllmWorker-0", then "Worker"): the later name counts.
-      if (!record.process.empty() && record.source != LogSource::kKernel) facts.name_of_pid[*record.pid] = record.process;
+      if (!record.process.empty() && record.source != LogSource::kKernel)
+        facts.name_of_pid[*record.pid] = record.process;
       if (record.rank) facts.rank_of_pid[*record.pid] = *record.rank;
     }
   }
@@ -88,13 +92,15 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
   }
   for (const auto& process : store.processes) {
     if (process.rank) facts.ranks.insert(*process.rank);
-    if (process.world_size && *process.world_size < kMaxRank) facts.world_size = std::max(facts.world_size, *process.world_size);
+    if (process.world_size && *process.world_size < kMaxRank)
+      facts.world_size = std::max(facts.world_size, *process.world_size);
   }
   for (const auto& file : store.files) {
     if (file.kind == "kineto" && file.rank && file.spans > 0) facts.traced.insert(*file.rank);
   }
   for (const auto& signal : signals) {
-    if (const auto rank = RankOf(store, facts, signal.row); signal.role == SignalRole::kShutdown && rank) facts.shut_down.insert(*rank);
+    if (const auto rank = RankOf(store, facts, signal.row); signal.role == SignalRole::kShutdown && rank)
+      facts.shut_down.insert(*rank);
     const bool word = signal.role == SignalRole::kShutdown || signal.own_word || signal.role == SignalRole::kTimeout;
     if (const auto rank = RankOf(store, facts, signal.row); word && rank) facts.ended.insert(*rank);
   }
@@ -132,14 +138,17 @@ trace::Culprit CulpritOf(const trace::Store& store, const LogFacts& facts, const
   culprit.rank = signal.rank;
   culprit.process = signal.process;
   if (signal.pid) {
-    if (const auto it = facts.rank_of_pid.find(*signal.pid); it != facts.rank_of_pid.end() && !culprit.rank) culprit.rank = it->second;
-    if (const auto it = facts.name_of_pid.find(*signal.pid); it != facts.name_of_pid.end()) culprit.process = it->second;
+    if (const auto it = facts.rank_of_pid.find(*signal.pid); it != facts.rank_of_pid.end() && !culprit.rank)
+      culprit.rank = it->second;
+    if (const auto it = facts.name_of_pid.find(*signal.pid); it != facts.name_of_pid.end())
+      culprit.process = it->second;
   }
   const bool named = signal.rank || !signal.process.empty() || signal.pid;
   if (!named && record.source != LogSource::kKernel && signal.role != SignalRole::kDeath) {
     culprit.process = record.process;
     if (record.pid) {
-      if (const auto it = facts.name_of_pid.find(*record.pid); it != facts.name_of_pid.end()) culprit.process = it->second;
+      if (const auto it = facts.name_of_pid.find(*record.pid); it != facts.name_of_pid.end())
+        culprit.process = it->second;
     }
     culprit.rank = RankOf(store, facts, signal.row);
   } else if (!named && signal.own_word) {
@@ -200,7 +209,9 @@ std::string AddEvidence(trace::Finding& finding, const trace::Store& store, size
   return Mark(finding.evidence.size());
 }
 
-double ScoreOf(double false_alarm) { return 1 - std::pow(std::clamp(false_alarm, 1e-8, 1.0), 0.25); }
+double ScoreOf(double false_alarm) {
+  return 1 - std::pow(std::clamp(false_alarm, 1e-8, 1.0), 0.25);
+}
 
 std::string Who(const trace::Culprit& culprit) {
   const std::string number = culprit.rank ? std::to_string(*culprit.rank) : std::string();

@@ -15,20 +15,22 @@ namespace teller::locate {
 
 /// What the logs of a run say about who takes part in it. Threads: immutable once built.
 struct LogFacts {
-  std::vector<size_t> order;                 ///< log rows by time; kernel lines first where times are equal
-  std::vector<size_t> place;                 ///< log row -> index in `order`
-  int world_size = 0;                        ///< largest one stated; 0 = none
-  std::set<int> ranks;                       ///< ranks that wrote or were traced
-  std::map<uint32_t, int> rank_of_file;      ///< log files that belong to one rank
+  std::vector<size_t> order;             ///< log rows by time; kernel lines first where times are equal
+  std::vector<size_t> place;             ///< log row -> index in `order`
+  int world_size = 0;                    ///< largest one stated; 0 = none
+  std::set<int> ranks;                   ///< ranks that wrote or were traced
+  std::map<uint32_t, int> rank_of_file;  ///< log files that belong to one rank
   std::map<int64_t, std::string> name_of_pid;
   std::map<int64_t, int> rank_of_pid;
-  std::map<int, trace::Nanos> last_word;     ///< by rank: time of its last record
-  std::set<int> ended;                       ///< ranks that ended in order, or complained themselves
-  std::set<int> shut_down;                   ///< ranks that ended in order
-  std::set<int> traced;                      ///< ranks that left a trace: they lived until it was written
-  bool kernel_only = true;                   ///< no service log was given
+  std::map<int, trace::Nanos> last_word;  ///< by rank: time of its last record
+  std::set<int> ended;                    ///< ranks that ended in order, or complained themselves
+  std::set<int> shut_down;                ///< ranks that ended in order
+  std::set<int> traced;                   ///< ranks that left a trace: they lived until it was written
+  bool kernel_only = true;                ///< no service log was given
 
-  bool single_worker() const { return world_size <= 1 && (ranks.empty() || (ranks.size() == 1 && *ranks.begin() == 0)); }
+  bool single_worker() const {
+    return world_size <= 1 && (ranks.empty() || (ranks.size() == 1 && *ranks.begin() == 0));
+  }
 };
 LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signals);
 

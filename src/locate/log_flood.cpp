@@ -14,12 +14,12 @@ using trace::Nanos;
 
 namespace {
 
-constexpr double kFull = 0.95;            // share of the KV cache above which nothing more fits
-constexpr double kNearlyFull = 0.9;       // the same, where the cache has so few blocks that it is never exactly full
-constexpr double kVisibleStepMs = 1000;   // a compile that costs this much is felt
+constexpr double kFull = 0.95;           // share of the KV cache above which nothing more fits
+constexpr double kNearlyFull = 0.9;      // the same, where the cache has so few blocks that it is never exactly full
+constexpr double kVisibleStepMs = 1000;  // a compile that costs this much is felt
 constexpr Nanos kNear = 3 * kSecond;
-constexpr size_t kLookedAt = 64;          // compilations whose surroundings are searched
-constexpr size_t kShown = 5;              // lines of one kind given as evidence
+constexpr size_t kLookedAt = 64;  // compilations whose surroundings are searched
+constexpr size_t kShown = 5;      // lines of one kind given as evidence
 
 std::optional<double> Statistic(const trace::LogRecord& record, std::string_view key) {
   for (const auto& [name, value] : record.statistics) {
@@ -75,15 +75,17 @@ class Floods {
     double p = n == 1 ? 0.05 : n == 2 ? 0.015 : n < 5 ? 4e-3 : 1e-3;
     if (full > 0 && waiting > 0 && n > 1) p /= 2;
     finding.false_alarm_probability = p;
-    finding.explanation = "The KV cache had no room: " + std::to_string(n) + " times running requests were taken out and must be prefilled again" +
-                          Span(finding) + " [E1]" + (full > 0 ? "; statistics lines show it full meanwhile." : ".");
+    finding.explanation = "The KV cache had no room: " + std::to_string(n) +
+                          " times running requests were taken out and must be prefilled again" + Span(finding) +
+                          " [E1]" + (full > 0 ? "; statistics lines show it full meanwhile." : ".");
     finding.victims.push_back({std::nullopt, "the retracted requests, which start over"});
     Publish(std::move(finding));
   }
 
   void Refusals(const std::vector<const Signal*>& events) {
     if (events.empty()) return;
-    // A refusal with its reason, or an access line with its status: count reasons when there are some, to count none twice.
+    // A refusal with its reason, or an access line with its status: count reasons when there are some, to count none
+    // twice.
     std::vector<const Signal*> reasons;
     for (const Signal* s : events) {
       if (store_.logs[s->row].source != trace::LogSource::kUvicorn) reasons.push_back(s);
@@ -102,8 +104,9 @@ class Floods {
     // Bare status codes: a few wrong requests are everyday life; what counts is their share.
     if (!named) p = n >= 4 && n * 4 >= served ? (n >= 10 ? 5e-3 : 9e-3) : 0.2;
     finding.false_alarm_probability = p;
-    finding.explanation = "The server refused " + std::to_string(n) + (n == 1 ? " request" : " requests") + Span(finding) +
-                          (named ? " and says why [E1]" : " [E1]") + "; nothing is wrong with the engine itself.";
+    finding.explanation = "The server refused " + std::to_string(n) + (n == 1 ? " request" : " requests") +
+                          Span(finding) + (named ? " and says why [E1]" : " [E1]") +
+                          "; nothing is wrong with the engine itself.";
     Publish(std::move(finding));
   }
 
@@ -123,8 +126,9 @@ class Floods {
       }
     }
     finding.false_alarm_probability = slow > 0 ? 5e-3 : 0.1;
-    finding.explanation = "Code was compiled while requests ran, " + std::to_string(events.size()) + " times [E1]" +
-                          (slow > 0 ? "; steps of more than a second stand beside it." : "; the logs do not show what it cost.");
+    finding.explanation =
+        "Code was compiled while requests ran, " + std::to_string(events.size()) + " times [E1]" +
+        (slow > 0 ? "; steps of more than a second stand beside it." : "; the logs do not show what it cost.");
     Publish(std::move(finding));
   }
 
@@ -160,8 +164,9 @@ class Floods {
     }
     // Two lines can be the crest of one burst.
     if (best.size() < 3) return KvFullByIterations();
-    PublishFull(best, best.size() >= 6 ? 5e-3 : 0.02,
-                "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row");
+    PublishFull(
+        best, best.size() >= 6 ? 5e-3 : 0.02,
+        "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row");
   }
 
   /// Lines per iteration tell of preemption: more prefills than requests came, while the cache is full.
@@ -185,7 +190,8 @@ class Floods {
     const double again = prefills - requests;
     if (full.size() < 10 || again < 2) return;
     PublishFull(full, again >= 3 ? 3e-3 : 8e-3,
-                "The KV cache is full in " + std::to_string(full.size()) + " iterations, and " + std::to_string(static_cast<int>(again)) +
+                "The KV cache is full in " + std::to_string(full.size()) + " iterations, and " +
+                    std::to_string(static_cast<int>(again)) +
                     " prefills were done for no new request: running requests lost their cache and started over");
   }
 
@@ -204,7 +210,8 @@ class Floods {
     for (const Signal& s : made) events.push_back(&s);
     Finding finding = Collect(store_, facts_, events);
     // Whoever writes the statistics is not the scheduler: vLLM's API server writes them for its engine.
-    if (Has(finding.culprit.process, "APIServer") || finding.culprit.process.empty()) finding.culprit.process = "EngineCore";
+    if (Has(finding.culprit.process, "APIServer") || finding.culprit.process.empty())
+      finding.culprit.process = "EngineCore";
     finding.culprit.rank = facts_.single_worker() ? std::optional(0) : std::nullopt;
     finding.false_alarm_probability = false_alarm;
     finding.alternatives = {{FaultClass::kNotAFault, 0.2}};

@@ -20,12 +20,12 @@ using trace::Nanos;
 
 namespace {
 
-constexpr Nanos kConsequence = 10 * kSecond;    // an exception that kills is followed by somebody's complaint this soon
-constexpr Nanos kSpecific = 5 * kSecond;        // a cause written this much after the first complaint still explains it
-constexpr Nanos kKernelReach = 60 * kSecond;    // the same for kernel lines, whose clock may differ a little
-constexpr Nanos kApart = 1800 * kSecond;        // causes further apart are incidents of their own
-constexpr size_t kNormalAfter = 5;              // records after which a process is thought to live on
-constexpr size_t kLastWords = 2;                // records a dying process may still write
+constexpr Nanos kConsequence = 10 * kSecond;  // an exception that kills is followed by somebody's complaint this soon
+constexpr Nanos kSpecific = 5 * kSecond;      // a cause written this much after the first complaint still explains it
+constexpr Nanos kKernelReach = 60 * kSecond;  // the same for kernel lines, whose clock may differ a little
+constexpr Nanos kApart = 1800 * kSecond;      // causes further apart are incidents of their own
+constexpr size_t kNormalAfter = 5;            // records after which a process is thought to live on
+constexpr size_t kLastWords = 2;              // records a dying process may still write
 constexpr size_t kVictims = 8;
 constexpr size_t kNotes = 3;
 
@@ -116,7 +116,9 @@ class Incidents {
     for (size_t i = facts_.place[s.row] + 1; i < until && normal <= kNormalAfter; ++i) {
       const LogRecord& r = store_.logs[facts_.order[i]];
       if (r.file != own.file || (own.pid && r.pid != own.pid) || (own.rank && r.rank && r.rank != own.rank)) continue;
-      if (r.source == LogSource::kKineto || r.source == LogSource::kUnknown || r.level >= LogLevel::kWarning || !r.exception.empty()) continue;
+      if (r.source == LogSource::kKineto || r.source == LogSource::kUnknown || r.level >= LogLevel::kWarning ||
+          !r.exception.empty())
+        continue;
       ++normal;
     }
     return normal;
@@ -127,8 +129,8 @@ class Incidents {
     if (s.fatal) return true;
     for (const Signal& later : signals_) {
       if (facts_.place[later.row] <= facts_.place[s.row]) continue;
-      if (later.role != SignalRole::kSymptom && later.role != SignalRole::kDeath && later.role != SignalRole::kPeerLost &&
-          later.role != SignalRole::kTimeout) {
+      if (later.role != SignalRole::kSymptom && later.role != SignalRole::kDeath &&
+          later.role != SignalRole::kPeerLost && later.role != SignalRole::kTimeout) {
         continue;
       }
       if (later.layer == "request" || Suppressed(later)) continue;
@@ -152,7 +154,8 @@ class Incidents {
         if (!group.empty() && At(*s) != trace::kNoTime && last != trace::kNoTime && At(*s) - last > kSecond) close();
         continue;
       }
-      const bool apart = s->role == SignalRole::kCause && last != trace::kNoTime && At(*s) != trace::kNoTime && At(*s) - last > kApart;
+      const bool apart =
+          s->role == SignalRole::kCause && last != trace::kNoTime && At(*s) != trace::kNoTime && At(*s) - last > kApart;
       if (apart && !group.empty()) close();
       group.push_back(s);
       if (At(*s) != trace::kNoTime) last = At(*s);
@@ -180,8 +183,9 @@ class Incidents {
       const Nanos later = timed ? At(*s) - At(*first) : 0;
       const bool kernel = Record(*s).source == LogSource::kKernel && Record(*first).source != LogSource::kKernel;
       const Nanos reach = kernel ? kKernelReach : kSpecific;
-      const bool better = Vagueness(s->role) < Vagueness(first->role) || (kernel && s->role == SignalRole::kCause) ||
-                          (first->role == SignalRole::kDeath && s->role == SignalRole::kException && SpeaksFor(*s, *first));
+      const bool better =
+          Vagueness(s->role) < Vagueness(first->role) || (kernel && s->role == SignalRole::kCause) ||
+          (first->role == SignalRole::kDeath && s->role == SignalRole::kException && SpeaksFor(*s, *first));
       if (better && later <= reach && s->false_alarm < 0.01) first = s;
     }
     return first;
@@ -213,14 +217,16 @@ class Incidents {
       text = "First in time, " + std::string(first->what) + (who.empty() ? "" : ": " + who) +
              (first->device.empty() ? "" : ", device " + first->device) + " " + mark + ".";
       if (finding.fault == FaultClass::kProcDeath && first->role != SignalRole::kCause) finding.view = "horizontal";
-      if (first->fault == FaultClass::kGpuAppFault || first->fault == FaultClass::kGpuHwFault) finding.view = "horizontal";
+      if (first->fault == FaultClass::kGpuAppFault || first->fault == FaultClass::kGpuHwFault)
+        finding.view = "horizontal";
     }
     if (first->fault == FaultClass::kCollDivergence && first->role == SignalRole::kCause) {
       // Whoever notices the mismatch aborts; that says nothing about who went another way.
       finding.culprit.rank.reset();
       finding.culprit.process.clear();
       finding.view = "horizontal";
-      text = "Ranks met in a collective with different operations or sizes " + mark + "; the line is of the rank that noticed it, not of the one at fault.";
+      text = "Ranks met in a collective with different operations or sizes " + mark +
+             "; the line is of the rank that noticed it, not of the one at fault.";
       BlameEarlyLeaver(RanksOf(group), finding, text);
     }
     if (Record(*first).source == LogSource::kKernel) JudgeKernel(*first, group, finding, text);
@@ -240,7 +246,8 @@ class Incidents {
     finding.culprit.process = ProcessOfRank(facts_, left);
     finding.culprit.layer = "collective";
     finding.false_alarm_probability = 4e-3;
-    text += " Rank " + std::to_string(left) + " ended in order while the others were still at work: it left out a collective.";
+    text += " Rank " + std::to_string(left) +
+            " ended in order while the others were still at work: it left out a collective.";
     return true;
   }
 
@@ -257,7 +264,10 @@ class Incidents {
   std::string LostPeer(const std::vector<const Signal*>& group, Finding& finding, const std::string& mark) {
     const std::vector<int> survivors = RanksOf(group);
     auto silent = SilentRanks(facts_, finding.onset);
-    silent.erase(std::remove_if(silent.begin(), silent.end(), [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); }), silent.end());
+    silent.erase(
+        std::remove_if(silent.begin(), silent.end(),
+                       [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); }),
+        silent.end());
     finding.view = "horizontal";
     const std::string who = Who(finding.culprit);
     finding.culprit.rank.reset();
@@ -266,7 +276,8 @@ class Incidents {
     if (silent.size() > 1) {
       // Who left a trace lived until it was written; who was killed left none.
       std::vector<int> untraced;
-      std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced), [&](int r) { return facts_.traced.count(r) == 0; });
+      std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced),
+                   [&](int r) { return facts_.traced.count(r) == 0; });
       if (!facts_.traced.empty() && untraced.size() == 1) silent = untraced;
     }
     if (silent.empty() && BlameEarlyLeaver(survivors, finding, text)) return text;
@@ -279,7 +290,8 @@ class Incidents {
     finding.culprit.process = ProcessOfRank(facts_, dead);
     finding.false_alarm_probability = 1e-3;
     const auto last = facts_.last_word.find(dead);
-    if (last == facts_.last_word.end()) return text + " Rank " + std::to_string(dead) + " is the only one that left no line at all.";
+    if (last == facts_.last_word.end())
+      return text + " Rank " + std::to_string(dead) + " is the only one that left no line at all.";
     finding.onset = last->second;
     for (size_t i = facts_.order.size(); i-- > 0;) {
       if (RankOf(store_, facts_, facts_.order[i]) != dead) continue;
@@ -290,10 +302,12 @@ class Incidents {
   }
 
   /// The kernel says which program; whether it is one of the service's own decides how much it matters.
-  void JudgeKernel(const Signal& first, const std::vector<const Signal*>& group, Finding& finding, std::string& text) const {
+  void JudgeKernel(const Signal& first, const std::vector<const Signal*>& group, Finding& finding,
+                   std::string& text) const {
     if (first.fault == FaultClass::kProcDeath && !facts_.kernel_only) {
       const bool ours = first.pid && facts_.name_of_pid.count(*first.pid) > 0;
-      const bool complained = std::any_of(group.begin(), group.end(), [&](const Signal* s) { return Record(*s).source != LogSource::kKernel; });
+      const bool complained = std::any_of(group.begin(), group.end(),
+                                          [&](const Signal* s) { return Record(*s).source != LogSource::kKernel; });
       if (!ours && !complained) finding.false_alarm_probability = 0.03;
       if (ours) finding.false_alarm_probability = 1e-4;
     }
@@ -326,23 +340,30 @@ class Incidents {
       writer.process = Record(*s).process;
       writer.rank = RankOf(store_, facts_, s->row);
       const std::string who = Who(writer);
-      if (Record(*s).source == LogSource::kKernel || who.empty() || finding.victims.size() >= kVictims || who == Who(finding.culprit)) continue;
+      if (Record(*s).source == LogSource::kKernel || who.empty() || finding.victims.size() >= kVictims ||
+          who == Who(finding.culprit))
+        continue;
       if (!seen.insert(who).second) continue;
-      finding.victims.push_back({writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
+      finding.victims.push_back(
+          {writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
       marks += (marks.empty() ? "" : " ") + AddEvidence(finding, store_, s->row);
     }
     if (echoes > 0) {
-      text += (text.empty() ? "" : " ") + std::to_string(echoes) + (echoes == 1 ? " later line is its echo" : " later lines are its echoes") +
+      text += (text.empty() ? "" : " ") + std::to_string(echoes) +
+              (echoes == 1 ? " later line is its echo" : " later lines are its echoes") +
               (marks.empty() ? "." : ", among them " + marks + ".");
     }
     // A messenger or a survivor that complains makes a false alarm less likely.
-    if (first.role == SignalRole::kCause && complaints > 0) finding.false_alarm_probability = std::min(finding.false_alarm_probability, 1e-3);
+    if (first.role == SignalRole::kCause && complaints > 0)
+      finding.false_alarm_probability = std::min(finding.false_alarm_probability, 1e-3);
   }
 
   /// The same fault of the same device or process again is one finding.
   void Merge(Finding finding) {
     for (Finding& known : out_.findings) {
-      if (known.fault != finding.fault || known.culprit.process != finding.culprit.process || known.culprit.rank != finding.culprit.rank) continue;
+      if (known.fault != finding.fault || known.culprit.process != finding.culprit.process ||
+          known.culprit.rank != finding.culprit.rank)
+        continue;
       known.end = std::max(known.end, finding.end);
       known.false_alarm_probability = std::min(known.false_alarm_probability, finding.false_alarm_probability);
       known.score = ScoreOf(known.false_alarm_probability);
@@ -355,7 +376,8 @@ class Incidents {
     if (!suppressed_.empty()) {
       const Signal& s = *suppressed_.front();
       out_.notes.push_back({"Orderly shutdown: " + std::to_string(suppressed_.size()) +
-                                (suppressed_.size() == 1 ? " error line after it is its consequence" : " error lines after it are its consequences") +
+                                (suppressed_.size() == 1 ? " error line after it is its consequence"
+                                                         : " error lines after it are its consequences") +
                                 " and no crash, first \"" + Shorten(s.line, 120) + "\".",
                             At(s), At(*suppressed_.back())});
     }
@@ -381,7 +403,8 @@ class Incidents {
 
 }  // namespace
 
-void FindIncidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out) {
+void FindIncidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals,
+                   LogCauses& out) {
   Incidents(store, facts, signals, out).Run();
 }
 

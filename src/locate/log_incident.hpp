@@ -11,7 +11,8 @@ namespace teller::locate {
 /// Groups what went wrong into incidents and names the first cause of each: errors, deaths, lost peers, stuck
 /// collectives. Everything that follows from it is its echo. `signals` are ordered by time.
 /// Tracebacks without consequences and what follows an orderly shutdown become notes.
-void FindIncidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out);
+void FindIncidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals,
+                   LogCauses& out);
 
 /// Sharpens a finding about a stuck collective by what each rank's watchdog said.
 void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::vector<const Signal*>& timeouts,

@@ -16,9 +16,10 @@ void NoteLookAlikes(const trace::Store& store, const LogFacts& facts, LogCauses&
     const uint32_t file = r.file.value();
     if (Begins(r.message, "Stopping profiler") || Begins(r.message, "Stop profiling")) {
       stopping.emplace(file, r.at);
-    } else if (const auto it = stopping.find(file);
-               it != stopping.end() && (Begins(r.message, "Profiler stopped.") || Begins(r.message, "Profiling done"))) {
-      out.notes.push_back({"The profiler was stopped and exported its trace; serving stands still meanwhile.", it->second, r.at});
+    } else if (const auto it = stopping.find(file); it != stopping.end() && (Begins(r.message, "Profiler stopped.") ||
+                                                                             Begins(r.message, "Profiling done"))) {
+      out.notes.push_back(
+          {"The profiler was stopped and exported its trace; serving stands still meanwhile.", it->second, r.at});
       stopping.erase(it);
     }
   }
@@ -32,7 +33,9 @@ void NoteLookAlikes(const trace::Store& store, const LogFacts& facts, LogCauses&
   for (const auto& [file, row] : last) {
     const LogRecord& r = store.logs[row];
     if (r.source != LogSource::kProgress) continue;
-    out.notes.push_back({"The log ends in the middle of \"" + Shorten(r.message, 100) + "\" without an error: slow or ended from outside, not a crash.", r.at, r.at});
+    out.notes.push_back({"The log ends in the middle of \"" + Shorten(r.message, 100) +
+                             "\" without an error: slow or ended from outside, not a crash.",
+                         r.at, r.at});
   }
 }
 

@@ -19,10 +19,10 @@ using trace::Finding;
 
 const fs::path kData = "../shared/data";
 
-#define SKIP_WITHOUT_DATA()                                                     \
-  if (!fs::exists(kData)) {                                                     \
-    std::cout << "SKIPPED: the real data (../shared/data) are not here\n";      \
-    GTEST_SKIP();                                                               \
+#define SKIP_WITHOUT_DATA()                                                \
+  if (!fs::exists(kData)) {                                                \
+    std::cout << "SKIPPED: the real data (../shared/data) are not here\n"; \
+    GTEST_SKIP();                                                          \
   }
 
 trace::Store ReadLogs(const std::vector<fs::path>& paths) {
@@ -89,8 +89,9 @@ TEST(LogReal, FirstCausesOfTheFaultyLogs) {
 
 TEST(LogReal, CleanLogsGiveNoAlarm) {
   SKIP_WITHOUT_DATA();
-  const std::set<std::string> faulty = {"vllm_error.log", "vllm_kv_cache_too_small_start_failure.log", "xid119_gsp_timeout_ctime.log",
-                                        "xid13_dmesg_decode_iso.log", "xid13_plus_oom_killer_dmesg.log"};
+  const std::set<std::string> faulty = {"vllm_error.log", "vllm_kv_cache_too_small_start_failure.log",
+                                        "xid119_gsp_timeout_ctime.log", "xid13_dmesg_decode_iso.log",
+                                        "xid13_plus_oom_killer_dmesg.log"};
   size_t clean = 0;
   for (const auto& entry : fs::recursive_directory_iterator(kData / "logs")) {
     const std::string name = entry.path().filename().string();

@@ -27,20 +27,20 @@ enum class SignalRole : uint8_t {
 };
 
 struct Signal {
-  size_t row = 0;                       ///< in Store::logs
+  size_t row = 0;  ///< in Store::logs
   SignalRole role = SignalRole::kSymptom;
   trace::FaultClass fault = trace::FaultClass::kUnknown;
   std::vector<trace::Alternative> alternatives;
   double false_alarm = 1;
-  std::string_view layer;               ///< as Culprit::layer
-  std::string_view what;                ///< half a sentence for the explanation
-  std::string device;                   ///< PCI address of the device that is at fault; empty when none is named
-  std::string process;                  ///< the process that is at fault, when the line names another than its writer
+  std::string_view layer;  ///< as Culprit::layer
+  std::string_view what;   ///< half a sentence for the explanation
+  std::string device;      ///< PCI address of the device that is at fault; empty when none is named
+  std::string process;     ///< the process that is at fault, when the line names another than its writer
   std::optional<int> rank;
   std::optional<int64_t> pid;
-  bool own_word = false;                ///< the writer speaks of itself (false: of `process`, or of nobody)
-  bool fatal = false;                   ///< the line says that its process ends
-  std::string line;                     ///< the text that names it
+  bool own_word = false;  ///< the writer speaks of itself (false: of `process`, or of nobody)
+  bool fatal = false;     ///< the line says that its process ends
+  std::string line;       ///< the text that names it
 };
 
 /// Reads one record; none for records that say nothing about a fault.

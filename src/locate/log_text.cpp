@@ -23,7 +23,9 @@ void ForLines(std::string_view text, Each each) {
 
 }  // namespace
 
-std::string_view FirstLine(std::string_view text) { return text.substr(0, text.find('\n')); }
+std::string_view FirstLine(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
 
 std::string Shorten(std::string_view text, size_t limit) {
   if (text.size() <= limit) return std::string(text);

@@ -9,14 +9,18 @@
 
 namespace teller::locate {
 
-inline bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+inline bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 inline bool HasAny(std::string_view text, std::initializer_list<std::string_view> parts) {
   for (const auto part : parts) {
     if (Has(text, part)) return true;
   }
   return false;
 }
-inline bool Begins(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+inline bool Begins(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
 
 std::string_view FirstLine(std::string_view text);
 /// At most `limit` bytes, cut between UTF-8 characters.

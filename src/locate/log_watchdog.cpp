@@ -17,7 +17,7 @@ struct Report {
   int64_t sequence = -1;   ///< the collective that was not completed
   int64_t completed = -2;  ///< last completed one; -1 is written for "none", -2 = not told
   int64_t enqueued = -2;
-  std::string what;        ///< operation and size
+  std::string what;  ///< operation and size
 };
 
 std::string TextBetween(std::string_view text, std::string_view mark, std::string_view stops) {
@@ -40,7 +40,8 @@ void ReadReport(std::string_view text, size_t row, Report& report) {
     report.sequence = sequence;
     report.row = row;
   }
-  report.completed = std::max(report.completed, Either(text, {"last completed NCCL work: ", "last completed work: "}, -2));
+  report.completed =
+      std::max(report.completed, Either(text, {"last completed NCCL work: ", "last completed work: "}, -2));
   report.enqueued = std::max(report.enqueued, Either(text, {"last enqueued NCCL work: ", "last enqueued work: "}, -2));
   const std::string op = TextBetween(text, "OpType=", ",)");
   if (!op.empty() && report.what.empty()) report.what = op + "/" + TextBetween(text, "NumelIn=", ",)");
@@ -76,7 +77,8 @@ void Blame(Finding& finding, int rank) {
 
 }  // namespace
 
-void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::vector<const Signal*>& timeouts, Finding& finding) {
+void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::vector<const Signal*>& timeouts,
+                   Finding& finding) {
   std::map<int, Report> reports;
   for (const Signal* s : timeouts) {
     const auto rank = RankOf(store, facts, s->row);
@@ -107,7 +109,8 @@ void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::
     first_op = first_op && report.sequence >= 0 && report.sequence <= 1 && done <= 0;
   }
   std::string text = waiting.empty() ? "A collective was never completed [E1]."
-                                     : "The watchdog of rank " + Ranks(waiting) + " gave up on a collective that was never completed [E1].";
+                                     : "The watchdog of rank " + Ranks(waiting) +
+                                           " gave up on a collective that was never completed [E1].";
   for (const auto& [rank, report] : reports) AddEvidence(finding, store, report.row);
   std::vector<int> silent = SilentRanks(facts, finding.onset);
   silent.erase(std::remove_if(silent.begin(), silent.end(), [&](int r) { return reports.count(r) > 0; }), silent.end());
@@ -115,23 +118,29 @@ void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::
   for (const auto& [rank, done] : reached) {
     if (slowest < 0 || done < reached[slowest]) slowest = rank;
   }
-  const bool behind = slowest >= 0 && std::any_of(reached.begin(), reached.end(), [&](const auto& r) { return r.second > reached[slowest]; });
+  const bool behind = slowest >= 0 && std::any_of(reached.begin(), reached.end(),
+                                                  [&](const auto& r) { return r.second > reached[slowest]; });
   const auto odd = Minority(what);
   finding.alternatives = {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kProcDeath, 0.15}};
   if (first_op && silent.size() != 1) {
     finding.fault = FaultClass::kCollFirstOpHang;
     finding.alternatives = {{FaultClass::kIntraLinkDegraded, 0.2}, {FaultClass::kNetPathWrong, 0.2}};
-    text += " It is the first collective and nobody completed it: the path between the peers does not work; no rank is to blame.";
+    text +=
+        " It is the first collective and nobody completed it: the path between the peers does not work; no rank is to "
+        "blame.";
   } else if (silent.size() == 1) {
     Blame(finding, silent.front());
     if (first_op) finding.fault = FaultClass::kCollFirstOpHang;
-    text += " Rank " + std::to_string(silent.front()) + " alone wrote nothing about it: it is the one the others wait for.";
+    text +=
+        " Rank " + std::to_string(silent.front()) + " alone wrote nothing about it: it is the one the others wait for.";
   } else if (behind) {
     Blame(finding, slowest);
-    text += " Rank " + std::to_string(slowest) + " completed collective " + std::to_string(reached[slowest]) + " last, the others are further: it went another way.";
+    text += " Rank " + std::to_string(slowest) + " completed collective " + std::to_string(reached[slowest]) +
+            " last, the others are further: it went another way.";
   } else if (odd.size() == 1) {
     Blame(finding, odd.front());
-    text += " Rank " + std::to_string(odd.front()) + " waits in another operation (" + what[odd.front()] + ") than the others.";
+    text += " Rank " + std::to_string(odd.front()) + " waits in another operation (" + what[odd.front()] +
+            ") than the others.";
   } else {
     finding.false_alarm_probability = std::max(finding.false_alarm_probability, 5e-3);
     finding.alternatives = {{FaultClass::kNetLinkFault, 0.3}, {FaultClass::kStragglerRank, 0.2}};

@@ -62,7 +62,8 @@ XidMeaning MeaningOf(const Xid& xid) {
     return {FaultClass::kIntraLinkDegraded, false, xid.nonfatal ? kWeak : 1e-4, "an error of the link between GPUs"};
   }
   if (In(kMemory, xid.number)) {
-    const bool mild = xid.number == 63 || xid.number == 92;  // a row was remapped, errors were corrected: the GPU goes on
+    const bool mild =
+        xid.number == 63 || xid.number == 92;  // a row was remapped, errors were corrected: the GPU goes on
     return {FaultClass::kGpuHwFault, false, mild ? 5e-3 : 1e-4, "an error of the GPU's memory"};
   }
   if (In(kBus, xid.number)) {

@@ -11,11 +11,11 @@ namespace teller::locate {
 /// One NVIDIA driver error report of a kernel log.
 struct Xid {
   int number = 0;
-  std::string device;        ///< "0000:38:00"
-  std::string process;       ///< name the driver gives; empty when unknown
+  std::string device;   ///< "0000:38:00"
+  std::string process;  ///< name the driver gives; empty when unknown
   std::optional<int64_t> pid;
-  bool fabric = false;       ///< an NVSwitch's SXid
-  bool nonfatal = false;     ///< the report itself says so
+  bool fabric = false;    ///< an NVSwitch's SXid
+  bool nonfatal = false;  ///< the report itself says so
 };
 std::optional<Xid> ParseXid(std::string_view message);
 

@@ -8,9 +8,15 @@ namespace {
 
 using Kind = trace::LogParameter::Kind;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsAlpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool IsAlpha(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool IsHex(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
 
 size_t HexRun(std::string_view s) {
   size_t n = 0;
@@ -59,7 +65,9 @@ Number NumberLength(std::string_view s) {
   Number out;
   size_t n = 0;
   bool fraction = false;
-  while (n < s.size() && (IsDigit(s[n]) || (s[n] == ',' && n + 3 < s.size() && IsDigit(s[n + 1]) && IsDigit(s[n + 2]) && IsDigit(s[n + 3])))) ++n;
+  while (n < s.size() && (IsDigit(s[n]) || (s[n] == ',' && n + 3 < s.size() && IsDigit(s[n + 1]) && IsDigit(s[n + 2]) &&
+                                            IsDigit(s[n + 3]))))
+    ++n;
   if (n == 0) return out;
   while (n + 1 < s.size() && s[n] == '.' && IsDigit(s[n + 1])) {  // also 1.2.3: a version, or llama.cpp's clock
     fraction = true;
@@ -73,9 +81,11 @@ Number NumberLength(std::string_view s) {
   }
   out.length = n;
   out.kind = fraction ? Kind::kFloat : Kind::kInteger;
-  static constexpr std::array<std::string_view, 9> kUnits = {"ms", "us", "\xc2\xb5s", "ns", "s", "min", "m", "h", "sec"};
+  static constexpr std::array<std::string_view, 9> kUnits = {"ms",  "us", "\xc2\xb5s", "ns", "s",
+                                                             "min", "m",  "h",         "sec"};
   for (const auto unit : kUnits) {
-    const bool ends = n + unit.size() >= s.size() || !(IsAlpha(s[n + unit.size()]) || IsDigit(s[n + unit.size()]) || s[n + unit.size()] == '/');
+    const bool ends = n + unit.size() >= s.size() ||
+                      !(IsAlpha(s[n + unit.size()]) || IsDigit(s[n + unit.size()]) || s[n + unit.size()] == '/');
     if (s.substr(n, unit.size()) == unit && ends) {
       out.length = n + unit.size();
       out.kind = Kind::kDuration;
@@ -89,7 +99,8 @@ size_t PathLength(std::string_view s) {
   if (s.size() < 4 || s[0] != '/' || !(IsAlpha(s[1]) || s[1] == '.' || s[1] == '_' || IsDigit(s[1]))) return 0;
   size_t n = 0;
   size_t slashes = 0;
-  while (n < s.size() && (IsAlpha(s[n]) || IsDigit(s[n]) || std::string_view("/._-+@~:").find(s[n]) != std::string_view::npos)) {
+  while (n < s.size() &&
+         (IsAlpha(s[n]) || IsDigit(s[n]) || std::string_view("/._-+@~:").find(s[n]) != std::string_view::npos)) {
     slashes += s[n] == '/' ? 1 : 0;
     ++n;
   }
@@ -124,7 +135,8 @@ std::string MaskWord(std::string_view word, std::vector<Hole>& holes) {
     const std::string_view rest = word.substr(i);
     const char before = i > 0 ? word[i - 1] : '\0';
     const bool boundary = !(IsAlpha(before) || IsDigit(before) || before == '_');
-    if (boundary && rest.size() > 2 && rest[0] == '0' && (rest[1] == 'x' || rest[1] == 'X') && HexRun(rest.substr(2)) > 0) {
+    if (boundary && rest.size() > 2 && rest[0] == '0' && (rest[1] == 'x' || rest[1] == 'X') &&
+        HexRun(rest.substr(2)) > 0) {
       take(Kind::kHex, 2 + HexRun(rest.substr(2)));
     } else if (const size_t id = boundary ? IdLength(rest) : 0; id > 0) {
       take(Kind::kId, id);
@@ -135,7 +147,8 @@ std::string MaskWord(std::string_view word, std::vector<Hole>& holes) {
     } else if (const Number number = NumberLength(rest); number.length > 0) {
       take(number.kind, number.length);
     } else if (const Number negative = NumberLength(rest.substr(1));
-               rest[0] == '-' && negative.length > 0 && (before == '\0' || before == '=' || before == '(' || before == '[')) {
+               rest[0] == '-' && negative.length > 0 &&
+               (before == '\0' || before == '=' || before == '(' || before == '[')) {
       take(negative.kind, negative.length + 1);
     } else {
       out.push_back(rest[0]);

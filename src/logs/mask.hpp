@@ -14,7 +14,8 @@ struct Hole {
   std::string_view text;
 };
 
-/// Replaces what varies by form inside one word: "elapsed=0.23" becomes "elapsed=<float>". `holes` gets what was replaced.
+/// Replaces what varies by form inside one word: "elapsed=0.23" becomes "elapsed=<float>". `holes` gets what was
+/// replaced.
 std::string MaskWord(std::string_view word, std::vector<Hole>& holes);
 
 /// "<int>" and so on.

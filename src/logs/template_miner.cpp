@@ -11,10 +11,10 @@ namespace teller::logs {
 
 namespace {
 
-constexpr size_t kMaxWords = 64;         // longer messages are dumps; their head tells their shape
+constexpr size_t kMaxWords = 64;  // longer messages are dumps; their head tells their shape
 constexpr size_t kMaxParameters = 48;
 constexpr size_t kMaxParameterBytes = 128;
-constexpr size_t kMaxBucket = 256;       // candidates compared per message
+constexpr size_t kMaxBucket = 256;  // candidates compared per message
 constexpr std::string_view kAny = "<*>";
 
 struct Words {
@@ -131,7 +131,8 @@ class Miner {
     const Shape& shape = shapes_[record.template_id - 1];
     const Words words = Split(record.message);
     const auto add = [&](trace::LogParameter::Kind kind, std::string_view text) {
-      if (record.parameters.size() < kMaxParameters) record.parameters.push_back({kind, std::string(text.substr(0, kMaxParameterBytes))});
+      if (record.parameters.size() < kMaxParameters)
+        record.parameters.push_back({kind, std::string(text.substr(0, kMaxParameterBytes))});
     };
     std::vector<Hole> holes;
     for (size_t i = 0; i < shape.words.size() && i < words.raw.size(); ++i) {
@@ -154,6 +155,8 @@ class Miner {
 
 }  // namespace
 
-TemplateTable MineTemplates(trace::Store& store, const MineOptions& options) { return Miner(store, options).Run(); }
+TemplateTable MineTemplates(trace::Store& store, const MineOptions& options) {
+  return Miner(store, options).Run();
+}
 
 }  // namespace teller::logs

@@ -10,12 +10,12 @@ namespace teller::logs {
 
 /// A shape that many messages share: "slot release: id <int> | task <int> | stop processing: n_tokens = <int>".
 struct Template {
-  uint32_t id = 0;              ///< from 1, in the order of first occurrence; LogRecord::template_id
-  std::string text;             ///< holes are <int>, <float>, <hex>, <addr>, <path>, <id>, <dur> or <*>
+  uint32_t id = 0;   ///< from 1, in the order of first occurrence; LogRecord::template_id
+  std::string text;  ///< holes are <int>, <float>, <hex>, <addr>, <path>, <id>, <dur> or <*>
   trace::LogSource source = trace::LogSource::kUnknown;
   trace::LogLevel level = trace::LogLevel::kUnknown;  ///< highest seen
   uint64_t count = 0;
-  trace::LogRow first;          ///< first record of this shape
+  trace::LogRow first;  ///< first record of this shape
 };
 
 struct TemplateTable {

@@ -35,8 +35,9 @@ TEST(Mask, TypesWhatVariesByForm) {
 }
 
 TEST(TemplateMiner, JoinsMessagesThatDifferInValues) {
-  auto store = StoreOf({"slot release: id 3 | task 1 | stop processing: n_tokens = 75", "loading model a.gguf now please",
-                        "slot release: id 0 | task 77 | stop processing: n_tokens = 1200", "loading model b.gguf now please"});
+  auto store =
+      StoreOf({"slot release: id 3 | task 1 | stop processing: n_tokens = 75", "loading model a.gguf now please",
+               "slot release: id 0 | task 77 | stop processing: n_tokens = 1200", "loading model b.gguf now please"});
   const auto table = MineTemplates(store);
   ASSERT_EQ(table.templates.size(), 2u);
   EXPECT_EQ(table.templates[0].text, "slot release: id <int> | task <int> | stop processing: n_tokens = <int>");
@@ -52,7 +53,9 @@ TEST(TemplateMiner, JoinsMessagesThatDifferInValues) {
 
 TEST(TemplateMiner, IsBoundedAndRepeatable) {
   std::vector<std::string> messages;
-  for (int i = 0; i < 200; ++i) messages.push_back(std::string(static_cast<size_t>(i % 50 + 1), 'x') + std::string(static_cast<size_t>(i % 7), 'y'));
+  for (int i = 0; i < 200; ++i)
+    messages.push_back(std::string(static_cast<size_t>(i % 50 + 1), 'x') +
+                       std::string(static_cast<size_t>(i % 7), 'y'));
   auto store = StoreOf(messages);
   MineOptions options;
   options.max_templates = 20;

@@ -14,15 +14,16 @@ namespace {
 
 namespace sj = simdjson::dom;
 
-constexpr size_t kMaxDump = 1u << 30;  // the recorder keeps a ring of some thousand entries: a few MB; this is a bound only
+constexpr size_t kMaxDump =
+    1u << 30;  // the recorder keeps a ring of some thousand entries: a few MB; this is a bound only
 constexpr size_t kChunk = 1u << 20;
 
 constexpr base::DiagnosticKind kBadEntry = {
-    "flight-recorder.bad-entry", base::Severity::kDataLoss, "an entry lacks its group, sequence or name, or has wrong types; it was left out"};
-constexpr base::DiagnosticKind kNoRank = {
-    "flight-recorder.no-rank", base::Severity::kNotice, "neither the dump nor the file name tells the rank; the dump was not used"};
-constexpr base::DiagnosticKind kDamaged = {
-    "flight-recorder.damaged", base::Severity::kDataLoss, "the dump ends early"};
+    "flight-recorder.bad-entry", base::Severity::kDataLoss,
+    "an entry lacks its group, sequence or name, or has wrong types; it was left out"};
+constexpr base::DiagnosticKind kNoRank = {"flight-recorder.no-rank", base::Severity::kNotice,
+                                          "neither the dump nor the file name tells the rank; the dump was not used"};
+constexpr base::DiagnosticKind kDamaged = {"flight-recorder.damaged", base::Severity::kDataLoss, "the dump ends early"};
 
 base::Result<std::string> ReadWhole(base::ByteSource& source) {
   std::string text;
@@ -203,7 +204,9 @@ std::map<std::string, sj::object> StatusByGroup(sj::object root, const std::map<
   for (const auto element : entries) {
     sj::object entry;
     sj::array pg;
-    if (element.get(entry) != simdjson::SUCCESS || entry["process_group"].get(pg) != simdjson::SUCCESS || pg.size() == 0) continue;
+    if (element.get(entry) != simdjson::SUCCESS || entry["process_group"].get(pg) != simdjson::SUCCESS ||
+        pg.size() == 0)
+      continue;
     const auto it = id_of.find(Text(pg.at(0)));
     if (it != id_of.end() && Integer(entry, "pg_id", it->second) != it->second) return {};
   }
@@ -232,7 +235,8 @@ base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, t
   sj::parser parser;
   sj::element document;
   if (const auto error = parser.parse(*text).get(document); error != simdjson::SUCCESS) {
-    return base::Error{base::Code::kBadFormat, std::string("no JSON document: ") + simdjson::error_message(error), row.path};
+    return base::Error{base::Code::kBadFormat, std::string("no JSON document: ") + simdjson::error_message(error),
+                       row.path};
   }
   sj::object root;
   sj::array entries;

@@ -8,7 +8,8 @@
 namespace teller::ingest {
 namespace {
 
-constexpr std::string_view kDump = R"({"version":"2.9","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"},
+constexpr std::string_view kDump =
+    R"({"version":"2.9","pg_config":{"0":{"name":"0","desc":"default_pg","ranks":"[0, 1]"},
 "5":{"name":"5","desc":"TP","ranks":"[0, 1]"}},"nccl_version":"2.27.3",
 "pg_status":{"0":{"last_enqueued_collective":9,"last_started_collective":-1,"last_completed_collective":9},
 "3":{"last_enqueued_collective":7,"last_started_collective":-1,"last_completed_collective":6}},
@@ -48,7 +49,8 @@ TEST(FlightRecorder, RefusesOtherJson) {
   EXPECT_FALSE(LooksLikeFlightRecorder("[1]"));
   trace::Store store;
   store.files.emplace_back();
-  for (const std::string_view text : {std::string_view("{"), std::string_view("[]"), std::string_view("{\"entries\":3}")}) {
+  for (const std::string_view text :
+       {std::string_view("{"), std::string_view("[]"), std::string_view("{\"entries\":3}")}) {
     auto source = base::OpenMemory(text);
     const auto status = ReadFlightRecorder(*source, trace::FileRow(0), store, {});
     ASSERT_FALSE(status.ok());

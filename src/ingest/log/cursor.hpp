@@ -6,18 +6,34 @@
 
 namespace teller::ingest::log {
 
-inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-inline bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-inline bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-inline bool IsAlpha(char c) { return IsUpper(c) || IsLower(c); }
-inline bool IsAlnum(char c) { return IsAlpha(c) || IsDigit(c); }
-inline bool IsSpace(char c) { return c == ' ' || c == '\t'; }
+inline bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+inline bool IsUpper(char c) {
+  return c >= 'A' && c <= 'Z';
+}
+inline bool IsLower(char c) {
+  return c >= 'a' && c <= 'z';
+}
+inline bool IsAlpha(char c) {
+  return IsUpper(c) || IsLower(c);
+}
+inline bool IsAlnum(char c) {
+  return IsAlpha(c) || IsDigit(c);
+}
+inline bool IsSpace(char c) {
+  return c == ' ' || c == '\t';
+}
 
-inline bool StartsWith(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
+inline bool StartsWith(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
 inline bool EndsWith(std::string_view text, std::string_view tail) {
   return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
 }
-inline bool Contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+inline bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 inline std::string_view TrimLeft(std::string_view text) {
   while (!text.empty() && IsSpace(text.front())) text.remove_prefix(1);
   return text;
@@ -26,7 +42,9 @@ inline std::string_view TrimRight(std::string_view text) {
   while (!text.empty() && (IsSpace(text.back()) || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
-inline std::string_view Trim(std::string_view text) { return TrimLeft(TrimRight(text)); }
+inline std::string_view Trim(std::string_view text) {
+  return TrimLeft(TrimRight(text));
+}
 
 /// Walks over a line. Every Eat moves only when it succeeds. Threads: confined.
 class Cursor {

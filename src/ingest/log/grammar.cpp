@@ -74,13 +74,15 @@ bool ReadSglangRanks(Cursor& c, ParsedLine& out) {
 /// SGLang does not name its processes; what they say does.
 std::string_view SglangProcess(std::string_view message) {
   static constexpr std::array<std::string_view, 16> kScheduler = {
-      "Prefill batch",  "Decode batch",       "KV cache pool is full", "Decode out of memory", "Load weight",
-      "Memory pool",    "Init torch distrib", "Init parallel",         "KV Cache is alloc",    "max_total_num_tokens",
-      "Scheduler hit",  "Capture ",           "token_to_kv_pool",      "Memory baseline",      "Retract",
+      "Prefill batch",         "Decode batch",    "KV cache pool is full",
+      "Decode out of memory",  "Load weight",     "Memory pool",
+      "Init torch distrib",    "Init parallel",   "KV Cache is alloc",
+      "max_total_num_tokens",  "Scheduler hit",   "Capture ",
+      "token_to_kv_pool",      "Memory baseline", "Retract",
       "Engine startup timings"};
   static constexpr std::array<std::string_view, 7> kTokenizer = {
-      "Receive: obj=", "Finish: obj=", "SIGQUIT received", "SIGTERM received", "kill_process_tree",
-      "Received sigquit", "The server is fired up"};
+      "Receive: obj=",     "Finish: obj=",     "SIGQUIT received",      "SIGTERM received",
+      "kill_process_tree", "Received sigquit", "The server is fired up"};
   for (const auto head : kScheduler) {
     if (StartsWith(message, head)) return "scheduler";
   }
@@ -302,12 +304,11 @@ bool ParseStamped(std::string_view line, ParsedLine& out) {
 
 ParsedLine ParseLine(std::string_view line, const Origin& origin) {
   ParsedLine out;
-  const bool known = ParseKernel(line, origin, out) || (out = {}, ParseVllm(line, out)) ||
-                     (out = {}, ParseBracketed(line, out)) || (out = {}, ParseStamped(line, out)) ||
-                     (out = {}, ParseGlog(line, out)) || (out = {}, ParseKineto(line, out)) ||
-                     (out = {}, ParseLlama(line, out)) || (out = {}, ParseNccl(line, out)) ||
-                     (out = {}, ParseUvicorn(line, out)) || (out = {}, ParseJson(line, out)) ||
-                     (out = {}, ParseLevelFirst(line, out));
+  const bool known =
+      ParseKernel(line, origin, out) || (out = {}, ParseVllm(line, out)) || (out = {}, ParseBracketed(line, out)) ||
+      (out = {}, ParseStamped(line, out)) || (out = {}, ParseGlog(line, out)) || (out = {}, ParseKineto(line, out)) ||
+      (out = {}, ParseLlama(line, out)) || (out = {}, ParseNccl(line, out)) || (out = {}, ParseUvicorn(line, out)) ||
+      (out = {}, ParseJson(line, out)) || (out = {}, ParseLevelFirst(line, out));
   if (!known) {
     out = {};
     out.message = line;

@@ -20,8 +20,8 @@ LogLevel LevelFromPriority(int64_t priority) {
 
 /// "kern  :warn  : 2025-01-21T02:21:33,498559+00:00 text" (dmesg --decode).
 bool ParseDmesgDecoded(std::string_view line, ParsedLine& out) {
-  static constexpr std::array<std::string_view, 12> kFacilities = {"kern", "user",   "mail", "daemon", "auth",     "syslog",
-                                                                   "lpr",  "news",   "uucp", "cron",   "authpriv", "ftp"};
+  static constexpr std::array<std::string_view, 12> kFacilities = {
+      "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp"};
   Cursor c(line);
   const std::string_view facility = c.Word("");
   bool known = false;
@@ -114,7 +114,8 @@ bool ParseC10(std::string_view line, ParsedLine& out) {
   int64_t rank = 0;
   if (body.Eat('[') && body.Until("]", inside) && inside.size() < 80) {
     const size_t at = inside.rfind("Rank ");
-    if (at != std::string_view::npos && Cursor(inside.substr(at + 5)).Number(1, 6, rank)) out.rank = static_cast<int>(rank);
+    if (at != std::string_view::npos && Cursor(inside.substr(at + 5)).Number(1, 6, rank))
+      out.rank = static_cast<int>(rank);
   }
   return true;
 }
@@ -122,9 +123,10 @@ bool ParseC10(std::string_view line, ParsedLine& out) {
 /// Bare lines of llama.cpp's own programs: "slot print_timing: ...", "srv  update_slots: ...", "llama_kv_cache: ...".
 bool LooksLikeLlama(std::string_view line) {
   static constexpr std::array<std::string_view, 20> kHeads = {
-      "slot ",        "srv  ",      "que  ",      "cmn  ",        "res  ",      "llama_",      "ggml_",
-      "llm_load_",    "load_tensors", "load_backend", "print_info: ", "common_",  "clip_",       "main: ",
-      "prompt eval time =", "system_info: ", "build: ", "sched_reserve: ", "set_adapters_", "~llama_context"};
+      "slot ",         "srv  ",   "que  ",           "cmn  ",         "res  ",
+      "llama_",        "ggml_",   "llm_load_",       "load_tensors",  "load_backend",
+      "print_info: ",  "common_", "clip_",           "main: ",        "prompt eval time =",
+      "system_info: ", "build: ", "sched_reserve: ", "set_adapters_", "~llama_context"};
   for (const auto head : kHeads) {
     if (StartsWith(line, head)) return true;
   }

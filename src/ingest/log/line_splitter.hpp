@@ -10,10 +10,10 @@ namespace teller::ingest::log {
 /// A piece of a log between line ends. A carriage return inside a line ends a piece too: that is how progress bars
 /// redraw themselves.
 struct Segment {
-  std::string_view text;    ///< without line end; valid during the call only
-  uint32_t line = 1;        ///< physical line (counted by \n), from 1
-  uint64_t cut = 0;         ///< bytes beyond the limit that were dropped
-  bool same_line = false;   ///< not the first segment of its physical line
+  std::string_view text;   ///< without line end; valid during the call only
+  uint32_t line = 1;       ///< physical line (counted by \n), from 1
+  uint64_t cut = 0;        ///< bytes beyond the limit that were dropped
+  bool same_line = false;  ///< not the first segment of its physical line
 };
 
 /// Cuts a byte stream into segments in bounded memory, whatever the line length. Threads: confined.

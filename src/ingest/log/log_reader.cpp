@@ -73,7 +73,8 @@ base::Status ReadLogArrivals(base::ByteSource& source, trace::FileRow arrivals, 
     record.basis = trace::TimeBasis::kArrival;
   }
   if (last_line > times.size()) {
-    store.diagnostics.Report(log::kArrivalCount, arrivals, std::to_string(times.size()) + " times, last record on line " + std::to_string(last_line));
+    store.diagnostics.Report(log::kArrivalCount, arrivals,
+                             std::to_string(times.size()) + " times, last record on line " + std::to_string(last_line));
   }
   trace::File& row = store.files[arrivals.value()];
   row.kind = "log-arrival";

@@ -13,7 +13,8 @@ namespace teller::ingest {
 base::Status ReadLog(base::ByteSource& source, trace::FileRow file, trace::Store& store, const base::Limits& limits);
 
 /// Attaches arrival times (case form: one epoch-ns integer per line of the log) to the records of `log`.
-base::Status ReadLogArrivals(base::ByteSource& source, trace::FileRow arrivals, trace::FileRow log, trace::Store& store);
+base::Status ReadLogArrivals(base::ByteSource& source, trace::FileRow arrivals, trace::FileRow log,
+                             trace::Store& store);
 
 /// Gives every record a time on the trace clock: resolves missing years and zones against the traces (and says so in a
 /// diagnostic), corrects c10's sub-second digits, anchors relative clocks, lends neighbours' times.

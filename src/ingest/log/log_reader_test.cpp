@@ -64,14 +64,19 @@ TEST(LogReader, ReadsBothVllmLayouts) {
 
 TEST(LogReader, ReadsStatisticsAsLists) {
   const auto read = ReadText(
-      "INFO 01-01 00:00:00 [loggers.py:1] Engine 003: Avg prompt throughput: 12.5 tokens/s, Avg generation throughput: 7.0 "
+      "INFO 01-01 00:00:00 [loggers.py:1] Engine 003: Avg prompt throughput: 12.5 tokens/s, Avg generation throughput: "
+      "7.0 "
       "tokens/s, Running: 2 reqs, Waiting: 98 reqs, GPU KV cache usage: 73.8%, Prefix cache hit rate: 13.4%\n"
-      "INFO 01-01 00:00:00 [loggers.py:1] Engine 000: Iteration(59): 1 context requests, 94 context tokens, 3 generation "
+      "INFO 01-01 00:00:00 [loggers.py:1] Engine 000: Iteration(59): 1 context requests, 94 context tokens, 3 "
+      "generation "
       "requests, 3 generation tokens, iteration elapsed time: 38.47 ms, CPU KV cache usage: 11.1%\n"
-      "[2026-01-01 00:00:00.123 TP1] Decode batch, #running-req: 8, #token: 65165, token usage: 0.13, cuda graph: False, gen "
+      "[2026-01-01 00:00:00.123 TP1] Decode batch, #running-req: 8, #token: 65165, token usage: 0.13, cuda graph: "
+      "False, gen "
       "throughput (token/s): 183.01, #queue-req: 4\n"
-      "[00:00:00 TP0] Prefill batch. #new-seq: 3, #new-token: 8192, #cached-token: 32, token usage: 0.03, #queue-req: 1\n"
-      "0.35.412.409 I slot print_timing: id  0 | task 20 | prompt eval time =     282.80 ms /    17 tokens (   16.64 ms per "
+      "[00:00:00 TP0] Prefill batch. #new-seq: 3, #new-token: 8192, #cached-token: 32, token usage: 0.03, #queue-req: "
+      "1\n"
+      "0.35.412.409 I slot print_timing: id  0 | task 20 | prompt eval time =     282.80 ms /    17 tokens (   16.64 "
+      "ms per "
       "token,    60.11 tokens per second)\n");
   EXPECT_DOUBLE_EQ(read.statistic(0, "engine"), 3);
   EXPECT_DOUBLE_EQ(read.statistic(0, "prompt_throughput"), 12.5);
@@ -195,14 +200,17 @@ TEST(LogReader, BoundsALineWithoutEndAndCountsBadBytes) {
 }
 
 TEST(LogReader, SameRecordsWhateverTheChunks) {
-  const std::string text = "a\r\n(W pid=1) \rbar:  5%| | 1/2 [00:00<00:01, 1.0it/s]\r\rINFO 05-02 13:35:28 [a.py:1] x\nend";
+  const std::string text =
+      "a\r\n(W pid=1) \rbar:  5%| | 1/2 [00:00<00:01, 1.0it/s]\r\rINFO 05-02 13:35:28 [a.py:1] x\nend";
   std::string whole;
-  log::LineSplitter first(100, [&](const log::Segment& s) { whole += std::to_string(s.line) + std::string(s.text) + "|"; });
+  log::LineSplitter first(100,
+                          [&](const log::Segment& s) { whole += std::to_string(s.line) + std::string(s.text) + "|"; });
   first.Feed(text);
   first.Finish();
   for (size_t cut = 1; cut < text.size(); ++cut) {
     std::string parts;
-    log::LineSplitter splitter(100, [&](const log::Segment& s) { parts += std::to_string(s.line) + std::string(s.text) + "|"; });
+    log::LineSplitter splitter(
+        100, [&](const log::Segment& s) { parts += std::to_string(s.line) + std::string(s.text) + "|"; });
     splitter.Feed(std::string_view(text).substr(0, cut));
     splitter.Feed(std::string_view(text).substr(cut));
     splitter.Finish();

@@ -28,7 +28,7 @@ constexpr int kMaxQuarters = 56;              // UTC+14
 constexpr Nanos kSlack = 60 * kSecond;        // a log may end a little before the trace begins and still belong to it
 constexpr Nanos kAnchorNear = 300 * kSecond;  // the profiler's start line stands close to the trace's begin
 constexpr int64_t kNoYear = 0;
-constexpr int64_t kYearWhenUnknown = 2004;    // any leap year would do; the diagnostic says that it is none
+constexpr int64_t kYearWhenUnknown = 2004;             // any leap year would do; the diagnostic says that it is none
 constexpr Nanos kOldestEpoch = 946'684'800 * kSecond;  // 2000-01-01: smaller times are no epoch times
 
 struct Window {
@@ -186,8 +186,9 @@ class FileTimes {
       if (Open(r, trace::kZoneOpen)) r.at -= quarters * kQuarter;
     }
     const int minutes = std::abs(quarters) * 15;
-    std::string text = quarters == 0 ? "UTC" : std::string("UTC") + (quarters < 0 ? "-" : "+") + std::to_string(minutes / 60) + ":" +
-                                                   (minutes % 60 < 10 ? "0" : "") + std::to_string(minutes % 60);
+    std::string text = quarters == 0 ? "UTC"
+                                     : std::string("UTC") + (quarters < 0 ? "-" : "+") + std::to_string(minutes / 60) +
+                                           ":" + (minutes % 60 < 10 ? "0" : "") + std::to_string(minutes % 60);
     store_.diagnostics.Report(log::kZoneChosen, file_, text + ", " + basis, open);
   }
 
@@ -252,7 +253,9 @@ class FileTimes {
         r.basis = TimeBasis::kNone;
       }
     }
-    if (open > 0) store_.diagnostics.Report(log::kNoAnchor, file_, has_absolute ? "its records have no time" : "its times count from 0", open);
+    if (open > 0)
+      store_.diagnostics.Report(log::kNoAnchor, file_,
+                                has_absolute ? "its records have no time" : "its times count from 0", open);
   }
 
   /// A stamp is cut, not rounded: the moment lies behind it.
@@ -263,7 +266,8 @@ class FileTimes {
     }
   }
 
-  /// An exact time of the nearest neighbour of `k` in direction `step` that the same process wrote; kNoTime when none is near.
+  /// An exact time of the nearest neighbour of `k` in direction `step` that the same process wrote; kNoTime when none
+  /// is near.
   Nanos ExactNeighbour(size_t k, int step) const {
     constexpr Nanos kExact = 100 * base::kMilli;
     constexpr int kReach = 8;  // further neighbours say nothing that the nearest do not

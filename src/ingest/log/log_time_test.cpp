@@ -56,7 +56,8 @@ TEST(LogTime, CountsTheYearUpOverNewYear) {
 
 TEST(LogTime, CorrectsTheFractionOfC10ByNeighbours) {
   auto store = ReadAt(
-      "2026-11-30 12:00:00,700 INFO a: x\n[W1130 12:00:00.012345678 socket.cpp:1] y\n2026-11-30 12:00:00,800 INFO a: z\n",
+      "2026-11-30 12:00:00,700 INFO a: x\n[W1130 12:00:00.012345678 socket.cpp:1] y\n2026-11-30 12:00:00,800 INFO a: "
+      "z\n",
       kNoon, kNoon + kSecond);
   ResolveLogTimes(store);
   EXPECT_GE(store.logs[1].at, kNoon + 700 * kMilli);
@@ -65,8 +66,9 @@ TEST(LogTime, CorrectsTheFractionOfC10ByNeighbours) {
 }
 
 TEST(LogTime, LendsTheNeighboursTime) {
-  auto store = ReadAt("2026-11-30T12:00:00.000Z INFO a: x\nINFO:     Shutting down\n2026-11-30T12:00:03.000Z INFO a: z\n",
-                      trace::kNoTime, 0);
+  auto store =
+      ReadAt("2026-11-30T12:00:00.000Z INFO a: x\nINFO:     Shutting down\n2026-11-30T12:00:03.000Z INFO a: z\n",
+             trace::kNoTime, 0);
   ResolveLogTimes(store);
   EXPECT_EQ(store.logs[1].basis, trace::TimeBasis::kNeighbour);
   EXPECT_EQ(store.logs[1].at, store.logs[0].at);
@@ -74,7 +76,8 @@ TEST(LogTime, LendsTheNeighboursTime) {
 }
 
 TEST(LogTime, ArrivalTimesWin) {
-  auto store = ReadAt("0.02.074.554 I slot launch_slot_: id  3\n\tcontinued\n0.02.074.999 I srv x: y\n", kNoon, kNoon + kSecond);
+  auto store =
+      ReadAt("0.02.074.554 I slot launch_slot_: id  3\n\tcontinued\n0.02.074.999 I srv x: y\n", kNoon, kNoon + kSecond);
   store.files.emplace_back();
   auto arrivals = base::OpenMemory("1796040000000000001\n1796040000000000002\nabc\n");
   ASSERT_TRUE(ReadLogArrivals(*arrivals, trace::FileRow(1), trace::FileRow(0), store).ok());

@@ -15,14 +15,14 @@ struct Origin {
   std::string host;
   std::optional<int64_t> pid;
   std::optional<int> rank;
-  Stamp stamp;                 ///< of a container runtime or syslog, when the record has none itself
-  bool kernel = false;         ///< the syslog program was the kernel
+  Stamp stamp;          ///< of a container runtime or syslog, when the record has none itself
+  bool kernel = false;  ///< the syslog program was the kernel
   bool any() const { return !process.empty() || pid || rank; }
 };
 
 /// What a grammar made of one line. Views point into the line.
 struct ParsedLine {
-  bool header = false;         ///< begins a record; false for bare text
+  bool header = false;  ///< begins a record; false for bare text
   trace::LogSource source = trace::LogSource::kUnknown;
   trace::LogLevel level = trace::LogLevel::kUnknown;
   Stamp stamp;
@@ -50,7 +50,7 @@ struct ProgressBar {
   int64_t total = 0;
   double elapsed_s = -1;
   double seconds_per_item = -1;
-  size_t length = 0;           ///< bytes of the line that belong to it
+  size_t length = 0;  ///< bytes of the line that belong to it
 };
 std::optional<ProgressBar> ParseProgressBar(std::string_view line);
 

@@ -107,7 +107,8 @@ bool PeelCompose(std::string_view& line, Origin& origin) {
 bool PeelCri(std::string_view& line, Origin& origin) {
   Cursor c(line);
   Stamp stamp;
-  if (!ReadDateTime(c, stamp) || !(c.Eat(" stdout ") || c.Eat(" stderr ")) || !(c.Eat("F ") || c.Eat("P "))) return false;
+  if (!ReadDateTime(c, stamp) || !(c.Eat(" stdout ") || c.Eat(" stderr ")) || !(c.Eat("F ") || c.Eat("P ")))
+    return false;
   origin.stamp = stamp;
   line = c.rest();
   return true;

@@ -15,8 +15,8 @@ using trace::LogSource;
 
 namespace {
 
-constexpr size_t kMaxStreams = 4096;       // processes of one log; a hostile file must not grow the table for ever
-constexpr size_t kMaxException = 4096;     // the final line of a traceback
+constexpr size_t kMaxStreams = 4096;    // processes of one log; a hostile file must not grow the table for ever
+constexpr size_t kMaxException = 4096;  // the final line of a traceback
 constexpr std::string_view kTracebackHead = "Traceback (most recent call last):";
 
 bool IsTracebackHead(std::string_view text) {
@@ -30,10 +30,15 @@ bool IsChainMark(std::string_view text) {
 
 /// Lines that torch and CUDA add below the exception.
 bool IsExceptionTail(std::string_view text) {
-  static constexpr std::array<std::string_view, 9> kHeads = {
-      "CUDA kernel errors might", "HIP kernel errors might", "For debugging consider", "Compile with `TORCH_USE",
-      "Search for `",             "Exception raised from",   "frame #",                "Device-side assertion",
-      "Last error:"};
+  static constexpr std::array<std::string_view, 9> kHeads = {"CUDA kernel errors might",
+                                                             "HIP kernel errors might",
+                                                             "For debugging consider",
+                                                             "Compile with `TORCH_USE",
+                                                             "Search for `",
+                                                             "Exception raised from",
+                                                             "frame #",
+                                                             "Device-side assertion",
+                                                             "Last error:"};
   for (const auto head : kHeads) {
     if (StartsWith(text, head)) return true;
   }
@@ -61,7 +66,9 @@ std::optional<int> RankStatement(std::string_view message) {
 
 }  // namespace
 
-std::string RecordBuilder::Place(uint32_t line) const { return "line " + std::to_string(line); }
+std::string RecordBuilder::Place(uint32_t line) const {
+  return "line " + std::to_string(line);
+}
 
 RecordBuilder::Stream& RecordBuilder::StreamOf(const Origin& origin) {
   if (streams_.size() > kMaxStreams) streams_.clear();
@@ -76,7 +83,8 @@ void RecordBuilder::Add(const Segment& segment) {
   bytes_ += segment.text.size() + segment.cut + 1;
   if (first_record_ == static_cast<size_t>(-1)) first_record_ = store_.logs.size();
   if (segment.cut > 0) store_.diagnostics.Report(kLineCut, file_, Place(segment.line));
-  if (const uint64_t bad = InvalidUtf8(segment.text)) store_.diagnostics.Report(kNotUtf8, file_, Place(segment.line), bad);
+  if (const uint64_t bad = InvalidUtf8(segment.text))
+    store_.diagnostics.Report(kNotUtf8, file_, Place(segment.line), bad);
   StripEscapes(segment.text, clean_);
   if (!segment.same_line) line_origin_ = {};
   std::string_view text = clean_;
@@ -177,7 +185,8 @@ void RecordBuilder::AddBare(Stream& stream, std::string_view text, const Origin&
 
 void RecordBuilder::AddBar(Stream& stream, std::string_view text, const ProgressBar& bar, const Origin& origin,
                            uint32_t line) {
-  const bool update = stream.record < store_.logs.size() && stream.bar_total == bar.total && bar.done >= stream.bar_done;
+  const bool update =
+      stream.record < store_.logs.size() && stream.bar_total == bar.total && bar.done >= stream.bar_done;
   if (update) {
     ++joined_;
     LogRecord& record = store_.logs[stream.record];
@@ -209,7 +218,8 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
     record.at = parsed.stamp.at;
     record.at_error = parsed.stamp.error;
     record.stamp_open = parsed.stamp.open;
-    record.basis = (parsed.stamp.open & trace::kStartOpen) != 0 ? trace::TimeBasis::kRelative : trace::TimeBasis::kStamp;
+    record.basis =
+        (parsed.stamp.open & trace::kStartOpen) != 0 ? trace::TimeBasis::kRelative : trace::TimeBasis::kStamp;
   }
   record.source = parsed.source;
   record.level = parsed.level;
@@ -243,7 +253,8 @@ void RecordBuilder::Extend(Stream& stream, std::string_view text, uint32_t line)
   record.message += '\n';
   record.message += text;
   // llama.cpp's older three-line timing block: the numbers are on the lines below the record's own.
-  if (record.source == LogSource::kLlamaCpp && Contains(text, "time =")) record.statistics = ParseStatistics(record.message);
+  if (record.source == LogSource::kLlamaCpp && Contains(text, "time ="))
+    record.statistics = ParseStatistics(record.message);
 }
 
 void RecordBuilder::Finish() {

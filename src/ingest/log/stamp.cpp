@@ -114,7 +114,9 @@ int64_t DaysFromCivil(int64_t year, int64_t month, int64_t day) {
   return era * 146097 + doe - 719468;
 }
 
-trace::Nanos BeginOfYear(int64_t year) { return DaysFromCivil(year, 1, 1) * kDay; }
+trace::Nanos BeginOfYear(int64_t year) {
+  return DaysFromCivil(year, 1, 1) * kDay;
+}
 
 int64_t YearOf(trace::Nanos at) {
   int64_t year = 1970 + at / (kDay * 366);
@@ -162,7 +164,8 @@ bool ReadUsDateTime(Cursor& cursor, Stamp& stamp) {
   int64_t day = 0;
   int64_t year = 0;
   TimeOfDay time;
-  if (!c.Number(2, 2, month) || !c.Eat('/') || !c.Number(2, 2, day) || !c.Eat('/') || !c.Number(4, 4, year)) return false;
+  if (!c.Number(2, 2, month) || !c.Eat('/') || !c.Number(2, 2, day) || !c.Eat('/') || !c.Number(4, 4, year))
+    return false;
   if ((!c.Eat('-') && !c.Eat(' ')) || !ValidDate(year, month, day) || !ReadClock(c, time)) return false;
   Set(stamp, year, month, day, time, trace::kZoneOpen);
   cursor = c;

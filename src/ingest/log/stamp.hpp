@@ -10,8 +10,8 @@ namespace teller::ingest::log {
 /// A time as a line states it. Only what was written is set.
 struct Stamp {
   bool present = false;
-  trace::Nanos at = 0;         ///< UTC if `open` lacks kZoneOpen; see StampGap for what stands for open parts
-  trace::Nanos error = 0;      ///< half width of what the digits leave open
+  trace::Nanos at = 0;     ///< UTC if `open` lacks kZoneOpen; see StampGap for what stands for open parts
+  trace::Nanos error = 0;  ///< half width of what the digits leave open
   uint8_t open = trace::kNothingOpen;
 };
 

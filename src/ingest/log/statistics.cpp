@@ -75,15 +75,18 @@ std::optional<double> TakeNumber(std::string_view& text) {
   if (i >= text.size() || !IsDigit(text[i])) return std::nullopt;
   while (i < text.size() && n + 1 < digits.size()) {
     const char c = text[i];
-    const bool separator = c == ',' && i + 3 < text.size() && IsDigit(text[i + 1]) && IsDigit(text[i + 2]) && IsDigit(text[i + 3]);
+    const bool separator =
+        c == ',' && i + 3 < text.size() && IsDigit(text[i + 1]) && IsDigit(text[i + 2]) && IsDigit(text[i + 3]);
     if (!IsDigit(c) && c != '.' && !separator) break;
     if (!separator) digits[n++] = c;
     ++i;
   }
-  if (i + 1 < text.size() && (text[i] == 'e' || text[i] == 'E') && (IsDigit(text[i + 1]) || text[i + 1] == '-' || text[i + 1] == '+')) {
+  if (i + 1 < text.size() && (text[i] == 'e' || text[i] == 'E') &&
+      (IsDigit(text[i + 1]) || text[i + 1] == '-' || text[i + 1] == '+')) {
     digits[n++] = 'e';
     ++i;
-    while (i < text.size() && n + 1 < digits.size() && (IsDigit(text[i]) || text[i] == '-' || text[i] == '+')) digits[n++] = text[i++];
+    while (i < text.size() && n + 1 < digits.size() && (IsDigit(text[i]) || text[i] == '-' || text[i] == '+'))
+      digits[n++] = text[i++];
   }
   text.remove_prefix(i);
   return std::strtod(digits.data(), nullptr);
@@ -116,7 +119,8 @@ void ReadField(std::string_view field, Statistics& out) {
   std::string_view probe = field;
   if (const auto leading = TakeNumber(probe)) {
     const std::string_view key = Trim(probe);
-    if (!key.empty() && key.front() != '%' && !Contains(key, ":") && !Contains(key, "=")) Put(out, SnakeCase(key), *leading);
+    if (!key.empty() && key.front() != '%' && !Contains(key, ":") && !Contains(key, "="))
+      Put(out, SnakeCase(key), *leading);
     return;
   }
   size_t mark = field.rfind(": ");
@@ -141,7 +145,9 @@ void ReadField(std::string_view field, Statistics& out) {
 void ReadList(std::string_view list, Statistics& out) {
   while (!list.empty() && out.size() < kMaxPairs) {
     size_t end = 0;
-    while (end < list.size() && !(list[end] == ',' && (end + 1 == list.size() || list[end + 1] == ' ')) && list[end] != ';') ++end;
+    while (end < list.size() && !(list[end] == ',' && (end + 1 == list.size() || list[end + 1] == ' ')) &&
+           list[end] != ';')
+      ++end;
     ReadField(list.substr(0, end), out);
     if (end >= list.size()) return;
     list.remove_prefix(end + 1);
@@ -181,8 +187,9 @@ void ReadLlamaTimings(std::string_view text, Statistics& out) {
 
 bool IsStatistics(std::string_view m) {
   static constexpr std::array<std::string_view, 12> kMarks = {
-      " throughput:", "Iteration(",   " metrics: ",   "throughput (token/s)", "KV cache size:", "KV cache memory:",
-      "#retracted",   "host_step_time", "Maximum concurrency", "KV cache usage", "hit rate:",    "cumulative_preemption"};
+      " throughput:",        "Iteration(",       " metrics: ", "throughput (token/s)",
+      "KV cache size:",      "KV cache memory:", "#retracted", "host_step_time",
+      "Maximum concurrency", "KV cache usage",   "hit rate:",  "cumulative_preemption"};
   for (const auto mark : kMarks) {
     if (Contains(m, mark)) return true;
   }
