@@ -11,6 +11,7 @@
 #include "locate/log_cause.hpp"
 #include "locate/select.hpp"
 #include "locate/workload.hpp"
+#include "slice/slice.hpp"
 
 namespace teller::locate {
 
@@ -20,16 +21,40 @@ using trace::Diagnosis;
 using trace::Finding;
 using trace::VerdictStatus;
 
-/// A finding that proves itself (a death, an out-of-memory) explains what the others of its time only show.
+constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
+
+/// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
 bool IsProof(const Finding& finding) {
   return finding.fault == trace::FaultClass::kProcDeath || finding.fault == trace::FaultClass::kGpuMemOom ||
          finding.fault == trace::FaultClass::kGpuAppFault || finding.fault == trace::FaultClass::kGpuHwFault;
 }
 
+/// Adds warnings and errors that the causal slice of the finding's first span holds: what the log says at that time.
+void AddLogEvidence(const trace::Store& store, const trace::Trees& trees, Finding& finding) {
+  if (finding.evidence.empty() || !finding.evidence.front().span.valid()) return;
+  const slice::Slice slice = slice::CausalSlice(store, trees, finding.evidence.front().span);
+  size_t added = 0;
+  for (const slice::Node& node : slice.nodes) {
+    if (!node.log.valid() || added >= kMostLogEvidence) continue;
+    const trace::LogRecord& record = store.logs[node.log.value()];
+    if (record.level < trace::LogLevel::kWarning || record.at < finding.onset - record.at_error || record.at > finding.end + record.at_error) continue;
+    trace::Evidence evidence;
+    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
+    evidence.kind = trace::Evidence::Kind::kLog;
+    evidence.file = record.file;
+    evidence.ref = "line:" + std::to_string(record.line);
+    evidence.log = node.log;
+    evidence.at = record.at;
+    evidence.text = record.message.substr(0, record.message.find('\n')).substr(0, 200);
+    finding.evidence.push_back(std::move(evidence));
+    ++added;
+  }
+}
+
 void OrderFindings(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    const bool a_proof = IsProof(a) && a.score >= 0.9;
-    const bool b_proof = IsProof(b) && b.score >= 0.9;
+    const bool a_proof = IsProof(a);
+    const bool b_proof = IsProof(b);
     if (a_proof != b_proof) return a_proof;
     return a.score > b.score;
   });
@@ -111,6 +136,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   DropExplained(scene, claims, diagnosis.notes);
   for (const auto& claim : SelectCauses(scene, std::move(claims), options.false_alarms)) {
     diagnosis.findings.push_back(Explain(scene, claim));
+    AddLogEvidence(store, trees, diagnosis.findings.back());
   }
   for (auto* search : {&FindLogCauses, &FindCommRecordCauses}) {
     LogCauses causes = (*search)(store);
