@@ -27,10 +27,13 @@ const trace::Step* FindStep(const engine::Run& run, const trace::AbnormalStep& s
   return it == steps.end() ? nullptr : &*it;
 }
 
+/// The longest step that the profiler did not touch, or the longest of all when it touched all.
 const trace::Step* LongestStep(const engine::Run& run) {
   const trace::Step* longest = nullptr;
   for (const trace::Step& step : run.trees.steps) {
-    if (!step.observer && (longest == nullptr || step.duration() > longest->duration())) longest = &step;
+    if (longest == nullptr || std::pair(!step.observer, step.duration()) > std::pair(!longest->observer, longest->duration())) {
+      longest = &step;
+    }
   }
   return longest;
 }

@@ -49,7 +49,7 @@ class TreeWriter {
     while (!stack.empty()) {
       Open& open = stack.back();
       if (open.next == open.node->children.size()) {
-        if (open.hidden > 0) {
+        if (open.hidden_time > smallest_) {
           Line(open.hidden_time, -1, open.hidden, open.depth, "(shorter calls)", Ink::kDim);
         }
         stack.pop_back();
@@ -64,11 +64,26 @@ class TreeWriter {
       const unsigned depth = open.depth;
       std::string name;
       child = FollowFrames(store_, tree_, child, name);
+      if (!options_.text.all) name = WithoutFolders(name);
       Line(child->total, child->self, child->count, depth, name, InkOf(child->kind));
       if (child->children.empty()) continue;
       if (options_.depth != 0 && depth + 1 >= options_.depth) continue;
       stack.push_back({child, 0, depth + 1, 0, 0});
     }
+  }
+
+  /// "a/b/model.py(7): forward" without "a/b/", also within "first > last".
+  static std::string WithoutFolders(std::string_view name) {
+    std::string out;
+    for (size_t at = 0; at < name.size();) {
+      const size_t end = std::min(name.find(' ', at), name.size());
+      const std::string_view word = name.substr(at, end - at);
+      const size_t slash = word.find(".py(") == std::string_view::npos ? std::string_view::npos : word.rfind('/');
+      out.append(slash == std::string_view::npos ? word : word.substr(slash + 1));
+      if (end < name.size()) out += ' ';
+      at = end + 1;
+    }
+    return out;
   }
 
   static Ink InkOf(SpanKind kind) {

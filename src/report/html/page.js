@@ -140,7 +140,7 @@
 
   // ---- timeline ----
 
-  const kindClass = { python: "python", op: "op", annotation: "annotation", gpu_annotation: "annotation", runtime: "runtime",
+  const kindClass = { python: "python", op: "op", annotation: "annotation", "gpu annotation": "annotation", runtime: "runtime",
     driver: "runtime", kernel: "gpu", copy: "gpu", memset: "gpu" };
   const classOf = (kind) => "k-" + (kindClass[kind] || "other");
   const legendItems = [["python", "Python"], ["op", "operator"], ["annotation", "annotation"], ["runtime", "CUDA API"],
