@@ -48,6 +48,10 @@ base::Result<Run> Open(const Options& options) {
     const Stage stage(run, "align");
     align::AlignLogs(run.store, run.trees);
   }
+  {
+    const Stage stage(run, "templates");
+    run.templates = logs::MineTemplates(run.store);
+  }
   return run;
 }
 

@@ -8,6 +8,7 @@
 #include "base/progress.hpp"
 #include "base/status.hpp"
 #include "ingest/run.hpp"
+#include "logs/template_miner.hpp"
 #include "trace/diagnosis.hpp"
 #include "trace/step.hpp"
 #include "trace/store.hpp"
@@ -25,6 +26,7 @@ struct Options {
 struct Run {
   trace::Store store;
   trace::Trees trees;
+  logs::TemplateTable templates;                           ///< shapes of the log messages
   std::vector<std::pair<std::string, int64_t>> stage_ns;  ///< wall time of each stage, in order
 };
 

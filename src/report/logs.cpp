@@ -35,17 +35,13 @@ std::string_view BasisName(TimeBasis basis) {
   return "none";
 }
 
-/// First line of the message with its parameters, which stand in it in their order, as holes.
-std::string TemplateText(const LogRecord& log) {
-  std::string_view rest = FirstLine(log.message);
-  std::string out;
-  for (const trace::LogParameter& parameter : log.parameters) {
-    const size_t at = parameter.text.empty() ? std::string_view::npos : rest.find(parameter.text);
-    if (at == std::string_view::npos) continue;
-    out.append(rest.substr(0, at)).append("<*>");
-    rest.remove_prefix(at + parameter.text.size());
-  }
-  return out.append(rest);
+/// Order: most frequent first, then by id.
+std::vector<logs::Template> ByFrequency(const engine::Run& run) {
+  std::vector<logs::Template> templates = run.templates.templates;
+  std::sort(templates.begin(), templates.end(), [](const logs::Template& a, const logs::Template& b) {
+    return std::pair(b.count, a.id) < std::pair(a.count, b.id);
+  });
+  return templates;
 }
 
 Ink InkOf(LogLevel level) {
@@ -78,14 +74,14 @@ void AddRecords(const trace::Store& store, Page& page) {
   if (shown < store.logs.size()) page.Line(2, fmt::format("and {} more (--all)", store.logs.size() - shown), Ink::kDim);
 }
 
-void AddTemplates(const trace::Store& store, Page& page) {
-  const std::vector<TemplateCount> templates = CountTemplates(store);
+void AddTemplates(const engine::Run& run, Page& page) {
+  const std::vector<logs::Template> templates = ByFrequency(run);
   if (templates.empty()) return;
   page.Gap();
   page.Head(Count(templates.size(), "template"));
   const size_t shown = page.options().all ? templates.size() : std::min(templates.size(), kShownTemplates);
   for (size_t i = 0; i < shown; ++i) {
-    const TemplateCount& t = templates[i];
+    const logs::Template& t = templates[i];
     page.Line(2, fmt::format("{:>7}  #{:<4} {:<7} {}", Count(t.count), t.id, Name(t.level), t.text), InkOf(t.level));
   }
   if (shown < templates.size()) page.Line(2, fmt::format("and {} more (--all)", templates.size() - shown), Ink::kDim);
@@ -96,11 +92,11 @@ void AddStatistics(const trace::Store& store, Page& page) {
   if (ranges.empty()) return;
   page.Gap();
   page.Head("Statistics lines");
-  page.Line(2, fmt::format("{:<32} {:>7} {:>12} {:>12} {:>12} {:>12}", "value", "lines", "smallest", "median", "largest",
+  page.Line(2, fmt::format("{:<24} {:>6} {:>10} {:>10} {:>10} {:>10}", "value", "lines", "smallest", "median", "largest",
                            "last"),
             Ink::kDim);
   for (const StatisticRange& r : ranges) {
-    page.Line(2, fmt::format("{:<32} {:>7} {:>12.5g} {:>12.5g} {:>12.5g} {:>12.5g}", r.key, r.count, r.smallest,
+    page.Line(2, fmt::format("{:<24} {:>6} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g}", r.key, r.count, r.smallest,
                              r.median, r.largest, r.last));
   }
 }
@@ -134,24 +130,6 @@ Json RecordToJson(const LogRecord& log) {
 
 }  // namespace
 
-std::vector<TemplateCount> CountTemplates(const trace::Store& store) {
-  std::map<uint32_t, TemplateCount> by_id;
-  for (const LogRecord& log : store.logs) {
-    if (log.template_id == 0) continue;
-    TemplateCount& t = by_id[log.template_id];
-    if (t.count++ == 0) {
-      t.id = log.template_id;
-      t.text = TemplateText(log);
-    }
-    t.level = std::max(t.level, log.level);
-  }
-  std::vector<TemplateCount> out;
-  for (auto& [id, t] : by_id) out.push_back(std::move(t));
-  std::stable_sort(out.begin(), out.end(),
-                   [](const TemplateCount& a, const TemplateCount& b) { return a.count > b.count; });
-  return out;
-}
-
 std::vector<StatisticRange> StatisticRanges(const trace::Store& store) {
   std::map<std::string, std::vector<double>> values;
   for (const LogRecord& log : store.logs) {
@@ -174,7 +152,7 @@ std::string LogsToText(const engine::Run& run, const TextOptions& options) {
   AddWhatWasRead(run, page);
   AddUnusedFiles(run.store, page);
   AddRecords(run.store, page);
-  AddTemplates(run.store, page);
+  AddTemplates(run, page);
   AddStatistics(run.store, page);
   AddDiagnostics(run.store, page);
   return page.Take();
@@ -187,7 +165,7 @@ Json LogsToJson(const engine::Run& run) {
   Json records = Json::array();
   for (const LogRecord& log : store.logs) records.push_back(RecordToJson(log));
   Json templates = Json::array();
-  for (const TemplateCount& t : CountTemplates(store)) {
+  for (const logs::Template& t : ByFrequency(run)) {
     templates.push_back({{"id", t.id}, {"count", t.count}, {"level", Name(t.level)}, {"text", t.text}});
   }
   Json statistics = Json::array();

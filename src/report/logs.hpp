@@ -10,16 +10,6 @@
 
 namespace teller::report {
 
-/// All records of one template.
-struct TemplateCount {
-  uint32_t id = 0;
-  uint64_t count = 0;
-  trace::LogLevel level = trace::LogLevel::kUnknown;  ///< the highest seen
-  std::string text;                                   ///< first line, parameters shown as <*>
-};
-/// Order: by count, most first; then by id. Records that were not mined are left out.
-std::vector<TemplateCount> CountTemplates(const trace::Store& store);
-
 /// Range of one value of the statistics lines.
 struct StatisticRange {
   std::string key;

@@ -41,7 +41,7 @@ size_t FittingBytes(std::string_view word, size_t columns) {
 
 std::string Page::Inked(Ink ink, std::string_view text) const {
   const std::string shown = Printable(text);
-  if (!options_.color || ink == Ink::kPlain) return shown;
+  if (!options_.color || ink == Ink::kPlain || shown.empty()) return shown;
   return std::string(Start(ink)) + shown + "\x1b[0m";
 }
 

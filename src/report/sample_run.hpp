@@ -49,6 +49,7 @@ class SampleRun {
     log.parameters = {{trace::LogParameter::Kind::kInteger, "0"}};
     log.statistics = {{"running", 3}};
     store.logs.push_back(log);
+    run.templates.templates = {{.id = 1, .text = "rank <int> waits", .level = log.level, .count = 1, .first = trace::LogRow(0)}};
     store.diagnostics.Report(kSampleLoss, base::FileRow(1), "byte 900");
   }
 
