@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "ml/gmm.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -17,10 +16,8 @@ constexpr double kSimilarCost = 0.15;    // steps whose predicted costs differ b
 constexpr double kRoughlySimilar = 0.35; // taken when there are too few of those
 constexpr size_t kMostPeers = 24;
 constexpr size_t kFewestPeers = 3;
-constexpr double kLowMode = 0.3;         // quantile that stands for the low mode of small slots
 constexpr double kNormalWeight = 0.15;   // a mode with less is luck, not normal behaviour
-constexpr double kBigSlot = 0.03;        // share of a step from which a slot gets a mixture of its own
-constexpr double kSigmaFloor = 0.10;     // log scale: timing noise of a quiet machine
+constexpr double kApart = 1.5;           // modes closer than this are one mode with noise
 
 /// The numbers that a step's cost depends on, as far as they are known for all steps of a set.
 std::vector<double> Features(const Step& step, bool use_work, bool use_tokens, bool use_requests) {
@@ -29,19 +26,6 @@ std::vector<double> Features(const Step& step, bool use_work, bool use_tokens, b
   if (use_tokens) x.push_back(static_cast<double>(step.new_tokens));
   if (use_requests) x.push_back(static_cast<double>(step.decode_requests));
   return x;
-}
-
-/// Value that stands for normal in a sample: the mean of the low mode.
-double LowMode(std::vector<double>& values, double step_cost) {
-  const double quantile = ml::Quantile(values, kLowMode);
-  const double high = ml::Quantile(values, 0.9);
-  if (high < kBigSlot * step_cost || values.size() < 6) return quantile;
-  std::vector<double> logs;
-  logs.reserve(values.size());
-  for (const double v : values) logs.push_back(std::log(v + 0.001 * step_cost + 1));
-  const ml::Mixture mixture = ml::FitBestMixture(logs, 2, kSigmaFloor);
-  const double mode = std::exp(ml::NormalComponent(mixture, kNormalWeight).mean) - 0.001 * step_cost - 1;
-  return std::clamp(mode, 0.0, quantile * 1.2 + 1);
 }
 
 class Fitter {
@@ -192,7 +176,6 @@ class Fitter {
     normal.expected.assign(profile.slots.size(), 0);
     normal.expected_total.assign(profile.slots.size(), 0);
     std::vector<double> values(peers.size());
-    const auto step_cost = static_cast<double>(std::max<Nanos>(normal.predicted, 1));
     std::vector<size_t> cursor(peers.size(), 0);
     for (size_t k = 0; k < profile.slots.size(); ++k) {
       const SlotKey& key = profile.slots[k].key;
@@ -202,14 +185,14 @@ class Fitter {
         const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
         values[p] = has ? static_cast<double>(slots[cursor[p]].cost) : 0.0;
       }
-      normal.expected[k] = static_cast<Nanos>(LowMode(values, step_cost));
+      normal.expected[k] = static_cast<Nanos>(ml::LowMode(values, kApart, kNormalWeight));
       if (key.kind == SlotKey::Kind::kOp) {
         for (size_t p = 0; p < peers.size(); ++p) {
           const auto& slots = profiles_[peers[p]].slots;
           const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
           values[p] = has ? static_cast<double>(slots[cursor[p]].total) : 0.0;
         }
-        normal.expected_total[k] = static_cast<Nanos>(LowMode(values, step_cost));
+        normal.expected_total[k] = static_cast<Nanos>(ml::LowMode(values, kApart, kNormalWeight));
       } else {
         normal.expected_total[k] = normal.expected[k];
       }
@@ -218,7 +201,7 @@ class Fitter {
     }
     const auto part = [&](auto get) {
       for (size_t p = 0; p < peers.size(); ++p) values[p] = static_cast<double>(get(profiles_[peers[p]]));
-      return static_cast<Nanos>(LowMode(values, step_cost));
+      return static_cast<Nanos>(ml::LowMode(values, kApart, kNormalWeight));
     };
     normal.expected_transfer = part([](const StepProfile& x) { return x.comm_transfer; });
     normal.expected_wait = part([](const StepProfile& x) { return x.comm_wait; });

@@ -21,6 +21,7 @@ constexpr double kRestAtMost = 1.5;
 // A stretched step takes at least this many times its normal, a factor that load on a busy machine rarely reaches.
 constexpr double kStretched = 2.5;
 constexpr size_t kFewestStretched = 3;
+constexpr double kCalmSpread = 0.12;  // of log(own / expected) between equal steps of a quiet machine
 constexpr double kStretchedSteps = 5.0;  // and in all it costs at least this many typical steps
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
@@ -483,8 +484,11 @@ class Process {
     std::vector<double> logs;
     for (const auto& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
     // The low end is what this process does when it gets its CPU; its spread is the machine's ordinary noise.
-    const double calm = std::max(0.0, ml::Quantile(logs, 0.25));
-    const double spread = std::max(0.12, calm - ml::Quantile(logs, 0.05));
+    const ml::Mixture mixture = ml::FitBestMixture(logs, 3, kCalmSpread);
+    const ml::Gaussian& normal = ml::NormalComponent(mixture, 0.15);
+    // A fault that lasts may hold most steps in one broad component: then the low end of the sample is the calm.
+    const double calm = std::max(0.0, std::min(normal.mean, ml::Quantile(logs, 0.25)));
+    const double spread = std::max(kCalmSpread, std::min(normal.sigma, calm - ml::Quantile(logs, 0.05)));
     Hypothesis h = Start(Trouble::kStarvation);
     double log_chance = 0;
     size_t run = 0;

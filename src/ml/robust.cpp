@@ -81,6 +81,39 @@ double RobustScale(std::span<const double> values) {
   return 1.4826 * Quantile(deviations, 0.5);
 }
 
+double LowMode(std::vector<double>& values, double apart, double least_share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  const double at = 0.3 * (n - 1);
+  const auto low = static_cast<size_t>(at);
+  const double quantile =
+      values[low] + (at - static_cast<double>(low)) * (values[std::min(low + 1, values.size() - 1)] - values[low]);
+  const double floor = std::max(values.back() * 1e-3, 1e-12);  // zeros must not reach to minus infinity
+  double total = 0;
+  for (const double v : values) total += std::log(v + floor);
+  double best = 0;
+  size_t split = 0;
+  double below = 0;
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    below += std::log(values[i] + floor);
+    const auto k = static_cast<double>(i + 1);
+    const double gap = (total - below) / (n - k) - below / k;
+    const double between = k * (n - k) * gap * gap;
+    if (between > best) {
+      best = between;
+      split = i + 1;
+    }
+  }
+  if (split == 0 || static_cast<double>(split) < least_share * n) return quantile;
+  double mean_low = 0;
+  double mean_high = 0;
+  for (size_t i = 0; i < values.size(); ++i) (i < split ? mean_low : mean_high) += values[i];
+  mean_low /= static_cast<double>(split);
+  mean_high /= static_cast<double>(values.size() - split);
+  return mean_high >= apart * mean_low ? std::min(mean_low, quantile * 1.2 + floor) : quantile;
+}
+
 double LinearFit::Predict(std::span<const double> x) const {
   double y = coefficients.empty() ? 0 : coefficients[0];
   for (size_t i = 0; i + 1 < coefficients.size() && i < x.size(); ++i) y += coefficients[i + 1] * x[i];

@@ -11,6 +11,11 @@ double Quantile(std::span<const double> values, double q);
 /// 1.4826 * median absolute deviation: the standard deviation of a normal sample, untouched by up to half outliers.
 double RobustScale(std::span<const double> values);
 
+/// The low mode of a positive sample: where it falls into two groups whose means differ by `apart` or more (as a ratio)
+/// and the lower one holds at least `least_share`, that group's mean; else the 0.3-quantile. The split is the one with the
+/// largest variance between groups of the logarithms (Otsu 1979). Sorts `values`. Cost: O(n log n).
+double LowMode(std::vector<double>& values, double apart, double least_share);
+
 /// y ~ intercept + sum(slope * x): coefficients, intercept first.
 struct LinearFit {
   std::vector<double> coefficients;

@@ -1,0 +1,250 @@
+#include "locate/locate.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/rng.hpp"
+#include "ml/gmm.hpp"
+#include "tree/build.hpp"
+
+namespace teller::locate {
+namespace {
+
+using trace::FaultClass;
+using trace::Nanos;
+using trace::VerdictStatus;
+
+/// What is planted into a simulated tensor-parallel run.
+struct Plan {
+  int ranks = 3;
+  int steps = 30;
+  int layers = 6;
+  double noise = 0.1;         ///< relative spread of every operator
+  double preempted = 0.02;    ///< chance that an operator is interrupted for a scheduler's slice
+  int slow_rank = -1;
+  int slow_layer = -1;        ///< -1: the rank as a whole, where stretch > 1
+  double factor = 1;
+  double stretch = 1;
+  Nanos pause = 0;            ///< once, in the middle of the run
+  Nanos transfer = 0;         ///< added to every collective from the middle on
+  Nanos gap = 0;              ///< added to gaps from the middle on, all ranks
+  int prefill_step = -1;      ///< one step with 40 times the tokens
+};
+
+/// Builds the store of such a run as ingest would leave it: per rank a main thread with a step mark and operators, and a
+/// gloo thread with one all-reduce a layer that ends together on all ranks.
+class Simulation {
+ public:
+  Simulation(const Plan& plan, uint64_t seed) : plan_(plan), rng_(seed) {
+    store_.files.push_back({});
+    store_.categories = {{"user_annotation", trace::SpanKind::kAnnotation}, {"cpu_op", trace::SpanKind::kOp}};
+    clock_.assign(static_cast<size_t>(plan.ranks), base::kSecond);
+    main_.resize(clock_.size());
+    comm_.resize(clock_.size());
+    for (int s = 0; s < plan.steps; ++s) Step(s);
+    for (int r = 0; r < plan.ranks; ++r) Emit(r);
+  }
+
+  trace::Diagnosis Diagnose() {
+    const trace::Trees trees = tree::Build(store_, 1);
+    return Locate(store_, trees, {});
+  }
+
+ private:
+  struct Span {
+    Nanos begin;
+    Nanos end;
+    std::string name;
+    uint8_t category;
+    double tokens;
+  };
+
+  double Noise() { return std::max(0.5, 1 + plan_.noise * (rng_.Unit() + rng_.Unit() + rng_.Unit() - 1.5) * 2); }
+
+  bool InFault(int s) const { return s >= plan_.steps / 2; }
+
+  void Op(size_t r, int s, int layer, const char* name, double us, double tokens) {
+    double cost = us * Noise() * 1000;
+    const bool mine = static_cast<int>(r) == plan_.slow_rank && InFault(s);
+    if (mine && layer == plan_.slow_layer && std::string_view(name) == "aten::mm") cost *= plan_.factor;
+    if (mine && plan_.slow_layer < 0 && plan_.stretch > 1) cost *= plan_.stretch * (0.3 + 1.4 * rng_.Unit());
+    if (rng_.Unit() < plan_.preempted) cost += 4e6 * rng_.Unit();
+    if (mine && s == plan_.steps / 2 + 2 && layer == 2 && std::string_view(name) == "aten::add") cost += static_cast<double>(plan_.pause);
+    const Nanos begin = clock_[r];
+    clock_[r] += static_cast<Nanos>(cost);
+    main_[r].push_back({begin, clock_[r], name, 1, tokens});
+    clock_[r] += static_cast<Nanos>(5'000 * Noise());
+  }
+
+  void Step(int s) {
+    const double size = s == plan_.prefill_step ? 40 : 1;
+    const Nanos gap = static_cast<Nanos>(1e6 * Noise()) + (InFault(s) ? plan_.gap : 0);
+    std::vector<Nanos> begin(clock_.size());
+    for (size_t r = 0; r < clock_.size(); ++r) {
+      clock_[r] += gap;
+      begin[r] = clock_[r];
+      main_[r].push_back({begin[r], 0, "step[DECODE bs=" + std::to_string(static_cast<int>(4 * size)) + "]", 0, 0});
+    }
+    std::vector<size_t> marks;
+    for (auto& spans : main_) marks.push_back(spans.size() - 1);
+    for (int layer = 0; layer < plan_.layers; ++layer) {
+      Nanos last = 0;
+      for (size_t r = 0; r < clock_.size(); ++r) {
+        Op(r, s, layer, "aten::layer_norm", 150, size);
+        Op(r, s, layer, "aten::mm", 600 * size, size);
+        Op(r, s, layer, "aten::add", 100, size);
+        last = std::max(last, clock_[r]);
+      }
+      const Nanos end = last + static_cast<Nanos>(400'000 * Noise()) + (InFault(s) ? plan_.transfer : 0);
+      for (size_t r = 0; r < clock_.size(); ++r) {
+        const Nanos leave = end + static_cast<Nanos>(10'000 * rng_.Unit());
+        comm_[r].push_back({clock_[r], leave, "gloo:all_reduce", 0, 0});
+        clock_[r] = leave;
+      }
+    }
+    for (size_t r = 0; r < clock_.size(); ++r) main_[r][marks[r]].end = clock_[r];
+  }
+
+  void Emit(int r) {
+    trace::Process process;
+    process.file = trace::FileRow(0);
+    process.pid = std::to_string(100 + r);
+    process.rank = r;
+    process.world_size = plan_.ranks;
+    store_.processes.push_back(process);
+    for (auto* spans : {&main_[static_cast<size_t>(r)], &comm_[static_cast<size_t>(r)]}) {
+      std::stable_sort(spans->begin(), spans->end(), [](const Span& a, const Span& b) {
+        return std::pair(a.begin, -a.end) < std::pair(b.begin, -b.end);
+      });
+      trace::Track track;
+      track.process = trace::ProcessRow(static_cast<uint32_t>(r));
+      track.tid = std::to_string(store_.tracks.size());
+      track.first_span = static_cast<uint32_t>(store_.spans.size());
+      track.span_count = static_cast<uint32_t>(spans->size());
+      for (const Span& span : *spans) {
+        if (span.tokens > 0) {
+          trace::OpArgs args;
+          args.input_dims = store_.strings.Intern("[[" + std::to_string(static_cast<int>(4 * span.tokens)) + ", 256]]");
+          store_.op_args.Append(static_cast<uint32_t>(store_.spans.size()), args);
+        }
+        store_.spans.begin.push_back(span.begin);
+        store_.spans.duration.push_back(span.end - span.begin);
+        store_.spans.name.push_back(store_.strings.Intern(span.name));
+        store_.spans.track.push_back(trace::TrackRow(static_cast<uint32_t>(store_.tracks.size())));
+        store_.spans.category.push_back(span.category);
+      }
+      store_.tracks.push_back(track);
+    }
+  }
+
+  Plan plan_;
+  base::Rng rng_;
+  trace::Store store_;
+  std::vector<Nanos> clock_;
+  std::vector<std::vector<Span>> main_;
+  std::vector<std::vector<Span>> comm_;
+};
+
+TEST(Locate, HealthyRunsRaiseNoMoreAlarmsThanStated) {
+  int alarms = 0;
+  constexpr int kRuns = 300;
+  for (uint64_t seed = 1; seed <= kRuns; ++seed) {
+    Plan plan;
+    plan.ranks = 1 + static_cast<int>(seed % 4);
+    plan.noise = 0.05 + 0.3 * static_cast<double>(seed % 5) / 5;
+    plan.preempted = 0.02 * static_cast<double>(seed % 3);
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    alarms += diagnosis.status == VerdictStatus::kAbnormal;
+    if (!diagnosis.findings.empty()) {
+      const auto& finding = diagnosis.findings.front();
+      std::printf("seed %d: %s %s %g\n", static_cast<int>(seed), std::string(Name(finding.fault)).c_str(), finding.culprit.op.c_str(),
+                  finding.false_alarm_probability);
+    }
+  }
+  EXPECT_LE(alarms, 3 + 3) << "1 % of " << kRuns << " runs, and what chance adds to it";
+}
+
+TEST(Locate, NamesThePlantedOperatorAndItsRank) {
+  int right = 0;
+  constexpr int kRuns = 60;
+  for (uint64_t seed = 1; seed <= kRuns; ++seed) {
+    Plan plan;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.slow_layer = static_cast<int>(seed % 6);
+    plan.factor = 4 + static_cast<double>(seed % 8);
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    if (diagnosis.findings.empty()) continue;
+    const auto& top = diagnosis.findings.front();
+    right += top.culprit.op == "aten::mm" && top.culprit.rank == plan.slow_rank && top.fault == FaultClass::kKernelRegression;
+  }
+  EXPECT_GE(right, kRuns * 9 / 10);
+}
+
+TEST(Locate, AWaitingRankIsNeverTheCulprit) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.pause = 300 * base::kMilli;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    ASSERT_FALSE(diagnosis.findings.empty()) << seed;
+    EXPECT_EQ(diagnosis.findings.front().culprit.rank, plan.slow_rank) << seed;
+    EXPECT_EQ(diagnosis.findings.front().fault, FaultClass::kRuntimePause) << seed;
+  }
+}
+
+TEST(Locate, AStretchedRankIsStarvedAndNoOperatorIsBlamed) {
+  int right = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.stretch = 6;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    if (diagnosis.findings.empty()) continue;
+    right += diagnosis.findings.front().fault == FaultClass::kCpuStarved && diagnosis.findings.front().culprit.rank == plan.slow_rank;
+  }
+  EXPECT_GE(right, 34);
+}
+
+TEST(Locate, ASlowLinkIsNoLateRank) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Plan plan;
+    plan.transfer = 20 * base::kMilli;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    ASSERT_FALSE(diagnosis.findings.empty()) << seed;
+    EXPECT_EQ(diagnosis.findings.front().fault, FaultClass::kNetLinkFault) << seed;
+  }
+}
+
+TEST(Locate, LongGapsBelongToTheHostBetweenSteps) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Plan plan;
+    plan.ranks = 1;
+    plan.gap = 30 * base::kMilli;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    ASSERT_FALSE(diagnosis.findings.empty()) << seed;
+    EXPECT_EQ(diagnosis.findings.front().fault, FaultClass::kHostCpuBound) << seed;
+    EXPECT_TRUE(diagnosis.findings.front().culprit.op.empty()) << seed;
+  }
+}
+
+TEST(Locate, ALongPrefillIsExplainedByItsShape) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.prefill_step = 5 + static_cast<int>(seed % 20);
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    EXPECT_EQ(diagnosis.status, VerdictStatus::kNormal) << seed;
+    EXPECT_FALSE(diagnosis.notes.empty()) << seed;
+  }
+}
+
+TEST(Locate, NothingToLookAtIsNoVerdict) {
+  trace::Store store;
+  const trace::Trees trees;
+  const auto diagnosis = Locate(store, trees, {});
+  EXPECT_EQ(diagnosis.status, VerdictStatus::kCannotTell);
+  EXPECT_FALSE(diagnosis.missing.empty());
+}
+
+}  // namespace
+}  // namespace teller::locate
