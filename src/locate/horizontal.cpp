@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMatters = 0.8;        // share of a step that transfers must have gained
 constexpr double kTransferRatio = 4.0;  // against the low mode of equal steps; threads of a busy host alone reach 3
-constexpr size_t kFewestSteps = 2;
+constexpr size_t kFewestSteps = 3;
 constexpr size_t kFewestCollectives = 3;
 constexpr Nanos kLeaveFloor = 60 * base::kMilli;  // as for pauses: a busy host's scheduler alone stops threads that long
 constexpr double kMostlyLate = 0.7;     // a late rank is last in most of the collectives that cost something
@@ -63,7 +63,10 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   }
   std::vector<std::pair<uint32_t, std::vector<Hit>>> ranks;
   for (auto& [process, list] : hits) {
-    if (list.size() >= kFewestSteps) ranks.emplace_back(process, std::move(list));
+    // A slow link stays slow for a while; single slow transfers are what a busy host's threads do.
+    size_t window = 0;
+    for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
+    if (list.size() >= kFewestSteps && 2 * list.size() >= window) ranks.emplace_back(process, std::move(list));
   }
   if (ranks.size() < 2) return;  // a link has two ends
   Hypothesis h;

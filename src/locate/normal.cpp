@@ -133,14 +133,18 @@ class Fitter {
     const Step& mine = trees_.steps[s];
     if (mine.new_tokens < 0 && mine.work < 0) return same;
     for (const uint32_t other : set) {
-      const Step& theirs = trees_.steps[other];
-      if (other == s || Unfit(other) || theirs.kind != mine.kind) continue;
-      if (theirs.new_tokens != mine.new_tokens || theirs.decode_requests != mine.decode_requests) continue;
-      // Without token counts the operators' sizes are the shape; a growing context changes them slowly.
-      if (mine.new_tokens < 0 && std::abs(theirs.work - mine.work) > 0.1 * mine.work) continue;
-      same.push_back(other);
+      if (other != s && !Unfit(other) && IsSameShape(s, other)) same.push_back(other);
     }
     return same;
+  }
+
+  bool IsSameShape(uint32_t s, uint32_t other) const {
+    const Step& mine = trees_.steps[s];
+    const Step& theirs = trees_.steps[other];
+    if (theirs.kind != mine.kind || theirs.new_tokens != mine.new_tokens) return false;
+    if (theirs.decode_requests != mine.decode_requests) return false;
+    // Without token counts the operators' sizes are the shape; a growing context changes them slowly.
+    return mine.new_tokens >= 0 || std::abs(theirs.work - mine.work) <= 0.1 * mine.work;
   }
 
   /// At most kMostPeers of them, spread over time, so that a long fault is not its own normal.
@@ -177,20 +181,26 @@ class Fitter {
     normal.expected_total.assign(profile.slots.size(), 0);
     std::vector<double> values(peers.size());
     std::vector<size_t> cursor(peers.size(), 0);
+    // Peers of a somewhat different size count as if they had this one's.
+    std::vector<double> scale(peers.size(), 1.0);
+    for (size_t p = 0; p < peers.size(); ++p) {
+      if (IsSameShape(s, peers[p]) || normals_[peers[p]].predicted <= 0) continue;
+      scale[p] = std::clamp(static_cast<double>(normal.predicted) / static_cast<double>(normals_[peers[p]].predicted), 0.5, 2.0);
+    }
     for (size_t k = 0; k < profile.slots.size(); ++k) {
       const SlotKey& key = profile.slots[k].key;
       for (size_t p = 0; p < peers.size(); ++p) {
         const auto& slots = profiles_[peers[p]].slots;
         while (cursor[p] < slots.size() && slots[cursor[p]].key < key) ++cursor[p];
         const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
-        values[p] = has ? static_cast<double>(slots[cursor[p]].cost) : 0.0;
+        values[p] = has ? scale[p] * static_cast<double>(slots[cursor[p]].cost) : 0.0;
       }
       normal.expected[k] = static_cast<Nanos>(ml::LowMode(values, kApart, kNormalWeight));
       if (key.kind == SlotKey::Kind::kOp) {
         for (size_t p = 0; p < peers.size(); ++p) {
           const auto& slots = profiles_[peers[p]].slots;
           const bool has = cursor[p] < slots.size() && slots[cursor[p]].key == key;
-          values[p] = has ? static_cast<double>(slots[cursor[p]].total) : 0.0;
+          values[p] = has ? scale[p] * static_cast<double>(slots[cursor[p]].total) : 0.0;
         }
         normal.expected_total[k] = static_cast<Nanos>(ml::LowMode(values, kApart, kNormalWeight));
       } else {

@@ -52,10 +52,18 @@ bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
   return 2 * a.lost >= b.lost;
 }
 
+/// Of opaque steps a pause and a stretch look alike: among many stretched ones, single worse ones are no pauses.
+bool IsPartOfStarvation(const Scene& scene, const Hypothesis& pause, const Hypothesis& starvation) {
+  return pause.trouble == Trouble::kPause && starvation.trouble == Trouble::kStarvation && !pause.steps.empty() && !pause.in_gap &&
+         scene.profiles[pause.steps.front()].opaque && starvation.steps.size() > 2 * pause.steps.size();
+}
+
 /// True when `a` makes `b` superfluous.
 bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
   if (!Overlap(a, b)) return false;
   if (a.process == b.process) {
+    if (IsPartOfStarvation(scene, b, a)) return true;
+    if (IsPartOfStarvation(scene, a, b)) return false;
     if (Specific(a.trouble) > Specific(b.trouble) && Beats(scene, a, b)) return true;
     if (Specific(b.trouble) > Specific(a.trouble) && Beats(scene, b, a)) return false;
     return a.lost > b.lost || (a.lost == b.lost && Specific(a.trouble) > Specific(b.trouble));

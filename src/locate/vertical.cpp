@@ -51,8 +51,8 @@ struct Deviation {
 
 class Process {
  public:
-  Process(const Scene& scene, trace::ProcessRow row, std::vector<uint32_t> steps)
-      : scene_(scene), row_(row), all_(std::move(steps)) {
+  Process(const Scene& scene, trace::ProcessRow row, std::vector<uint32_t> steps, size_t processes)
+      : scene_(scene), row_(row), all_(std::move(steps)), processes_(static_cast<double>(processes)) {
     std::vector<double> own;
     std::vector<double> tops;
     for (const uint32_t s : all_) {
@@ -306,6 +306,23 @@ class Process {
     }
   }
 
+  /// True when the hits' factor is clear of how much the operator varies in the calm quarter of the steps.
+  bool StandsOut(SlotKey::Kind kind, uint32_t name, const std::vector<std::pair<uint32_t, Cost>>& hits) const {
+    std::vector<double> logs;
+    for (const auto& d : deviations_) {
+      const auto names = ByName(d.step, kind);
+      const auto it = names.find(name);
+      // A step without the operator is as calm as can be.
+      const bool has = it != names.end() && it->second.cost > 0;
+      logs.push_back(has ? std::log(it->second.cost / std::max(it->second.expected, 0.01 * it->second.cost)) : 0.0);
+    }
+    const double calm = ml::Quantile(logs, 0.25);
+    const double spread = std::max(0.08, calm - ml::Quantile(logs, 0.05));
+    std::vector<double> hit_logs;
+    for (const auto& [i, c] : hits) hit_logs.push_back(std::log(c.cost / std::max(c.expected, 0.01 * c.cost)));
+    return ml::Quantile(hit_logs, 0.5) - std::max(calm, 0.0) >= 4 * spread;
+  }
+
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, Cost>>& hits,
                    const std::vector<double>& quiet, const std::vector<double>& total, std::vector<Hypothesis>& out) const {
     if (hits.size() < kFewestRepeats) return;
@@ -313,6 +330,7 @@ class Process {
     for (const auto& [i, c] : hits) steps.push_back(deviations_[i].step);
     const bool sampled = !Profile(steps.front()).opaque;
     if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && Profile(s).opaque != sampled; })) return;
+    if (!StandsOut(kind, Profile(deviations_[hits.front().first].step).slots[hits.front().second.top_slot].key.name, hits)) return;
     Hypothesis h = Start(Trouble::kSlowOperator);
     double rest = 0;
     double rest_expected = 0;
@@ -409,7 +427,8 @@ class Process {
       if (hit.excess >= 0.4 * deviations_[hit.deviation].expected) large += 1;
     }
     if (list.size() == 2 && large < 2) return;  // twice is only believed when it is no small thing
-    if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && !Profile(s).opaque; })) return;
+    const size_t window = Window(steps, [&](uint32_t s) { return Normal(s).judged && !Profile(s).opaque; });
+    if (2 * steps.size() < window) return;
     Hypothesis h = Start(place.kind == SlotKey::Kind::kHost ? Trouble::kHostWork : Trouble::kSlowOperator);
     double rest = 0;
     double rest_expected = 0;
@@ -429,9 +448,14 @@ class Process {
     const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));
     const double places = std::min(static_cast<double>(Profile(steps.front()).slots.size()), 1.0 / typical_chance);
     for (const PlaceHit& hit : list) log_chance += std::log(ChanceOfPiece(hit.excess, steps));
-    const double tries = static_cast<double>(deviations_.size()) * places;
-    h.false_alarm = std::clamp(std::exp(std::log(tries) + log_chance), 1e-9, 1.0);
+    // Chance could have begun in any step of any process, and left out any of the steps in between.
+    const double tries = static_cast<double>(deviations_.size()) * places * processes_;
+    h.false_alarm = std::clamp(std::exp(std::log(tries) + LogChoose(window, list.size()) + log_chance), 1e-9, 1.0);
     out.push_back(std::move(h));
+  }
+
+  static double LogChoose(size_t n, size_t k) {
+    return std::lgamma(static_cast<double>(n) + 1) - std::lgamma(static_cast<double>(k) + 1) - std::lgamma(static_cast<double>(n - k) + 1);
   }
 
   /// How often other steps lose half as much at once.
@@ -472,11 +496,17 @@ class Process {
   /// True when most steps between the first and the last hit that could be hit were: trouble that lasts, not stray noise.
   template <class CanBeHit>
   bool IsSteady(const std::vector<uint32_t>& hits, CanBeHit can_be_hit) const {
+    return 2 * hits.size() >= Window(hits, can_be_hit);
+  }
+
+  /// Steps between the first and the last hit that could have been hit.
+  template <class CanBeHit>
+  size_t Window(const std::vector<uint32_t>& hits, CanBeHit can_be_hit) const {
     size_t possible = 0;
     for (const uint32_t s : all_) {
       if (s >= hits.front() && s <= hits.back() && can_be_hit(s)) ++possible;
     }
-    return 2 * hits.size() >= possible;
+    return possible;
   }
 
   void SearchStarvation(std::vector<Hypothesis>& out) const {
@@ -520,6 +550,7 @@ class Process {
   const Scene& scene_;
   trace::ProcessRow row_;
   std::vector<uint32_t> all_;
+  double processes_ = 1;
   std::vector<Deviation> deviations_;
   double typical_ = 0;
   double usual_top_ = 0;
@@ -533,7 +564,9 @@ std::vector<Hypothesis> SearchVertical(const Scene& scene) {
   std::map<uint32_t, std::vector<uint32_t>> by_process;
   for (uint32_t i = 0; i < scene.trees.steps.size(); ++i) by_process[scene.trees.steps[i].process.value()].push_back(i);
   std::vector<Hypothesis> out;
-  for (auto& [process, steps] : by_process) Process(scene, trace::ProcessRow(process), std::move(steps)).Search(out);
+  for (auto& [process, steps] : by_process) {
+    Process(scene, trace::ProcessRow(process), std::move(steps), by_process.size()).Search(out);
+  }
   return out;
 }
 

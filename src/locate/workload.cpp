@@ -36,7 +36,8 @@ bool HasMoreWork(const Scene& scene, const trace::Step& step) {
 
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
   std::erase_if(claims, [&](const Hypothesis& h) {
-    if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer) return false;
+    const bool left_late = h.trouble == Trouble::kPause && !h.collectives.empty();
+    if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer && !left_late) return false;
     size_t more = 0;
     size_t all = 0;
     for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
