@@ -55,7 +55,7 @@ bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
 /// Of opaque steps a pause and a stretch look alike: among many stretched ones, single worse ones are no pauses.
 bool IsPartOfStarvation(const Scene& scene, const Hypothesis& pause, const Hypothesis& starvation) {
   return pause.trouble == Trouble::kPause && starvation.trouble == Trouble::kStarvation && !pause.steps.empty() && !pause.in_gap &&
-         scene.profiles[pause.steps.front()].opaque && starvation.steps.size() > 2 * pause.steps.size();
+         scene.profiles[pause.steps.front()].opaque && starvation.steps.size() >= pause.steps.size();
 }
 
 /// True when `a` makes `b` superfluous.
