@@ -113,14 +113,29 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   out.push_back(std::move(h));
 }
 
-/// One rank last in most collectives that cost the others time; used where steps cannot say it (few steps, GPU lanes).
+/// P(X >= k) for X binomial (n, p).
+double BinomialTail(size_t n, size_t k, double p) {
+  double tail = 0;
+  for (size_t i = k; i <= n; ++i) {
+    const double log_choose = std::lgamma(static_cast<double>(n) + 1) - std::lgamma(static_cast<double>(i) + 1) -
+                              std::lgamma(static_cast<double>(n - i) + 1);
+    tail += std::exp(log_choose + static_cast<double>(i) * std::log(p) + static_cast<double>(n - i) * std::log1p(-p));
+  }
+  return tail;
+}
+
+/// One rank last in the collectives that cost the others most; only where too few steps were traced to compare them.
 void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
+  size_t judged = 0;
+  for (const auto& normal : scene.normals) judged += normal.judged;
+  if (judged > 0) return;  // a late rank's own steps say why; who is last by a little says nothing
   std::map<int, std::vector<uint32_t>> late;
   std::map<int, Nanos> cost;
-  size_t costly = 0;
+  size_t waiting = 0;
   Nanos begin = trace::kNoTime;
   Nanos end = trace::kNoTime;
   Nanos waited = 0;
+  size_t ranks = 0;
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& collective = scene.trees.collectives[c];
     for (const auto& member : collective.members) {
@@ -128,23 +143,23 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
       if (end == trace::kNoTime || member.end > end) end = member.end;
     }
     if (collective.members.size() < 3) continue;  // of two, one is always last
-    // Ends that disagree by more than the lateness say that the clocks do, not the ranks.
-    if (collective.late_by < 2 * scene.trees.clock_error || collective.late_by < 200 * base::kMicro) continue;
-    ++costly;
+    // Ends that disagree by more than the lateness say that the clocks do, not the ranks; and it must cost more than the
+    // transfer itself.
+    if (collective.late_by < 2 * scene.trees.clock_error || collective.late_by < collective.transfer) continue;
+    ++waiting;
+    ranks = std::max(ranks, collective.members.size());
     late[collective.late_rank].push_back(c);
     cost[collective.late_rank] += collective.late_by;
     waited += collective.late_by;
   }
   if (end == trace::kNoTime || waited * 20 < end - begin) return;  // under 5 % of the time: nobody's fault
   for (const auto& [rank, list] : late) {
-    if (list.size() < kFewestCollectives || static_cast<double>(list.size()) < kMostlyLate * static_cast<double>(costly)) continue;
-    if (static_cast<double>(cost[rank]) < kMostlyLate * static_cast<double>(waited)) continue;
+    if (list.size() < kFewestCollectives || static_cast<double>(cost[rank]) < kMostlyLate * static_cast<double>(waited)) continue;
     Hypothesis h;
     h.trouble = Trouble::kLateRank;
     h.rank = rank;
     h.collectives = list;
     h.lost = cost[rank];
-    Nanos worst = -1;
     for (const uint32_t c : list) {
       const auto& collective = scene.trees.collectives[c];
       for (const auto& member : collective.members) {
@@ -152,17 +167,15 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
         h.process = member.process;
         if (h.onset == trace::kNoTime || member.arrival < h.onset) h.onset = member.arrival;
         h.end = std::max(h.end == trace::kNoTime ? member.end : h.end, member.end);
-        if (collective.late_by > worst) {
-          worst = collective.late_by;
-          h.worst = collective.late_by;
-          h.worst_begin = member.arrival;
-          h.span = member.span.value();
-        }
+        if (collective.late_by <= h.worst) continue;
+        h.worst = collective.late_by;
+        h.worst_begin = member.arrival;
+        h.span = member.span.value();
       }
     }
     // By chance each rank is last equally often.
-    const auto ranks = static_cast<double>(scene.trees.collectives[list.front()].members.size());
-    h.false_alarm = std::clamp(ranks * std::pow(1.0 / ranks, static_cast<double>(list.size()) * kMostlyLate), 1e-9, 1.0);
+    const auto r = static_cast<double>(ranks);
+    h.false_alarm = std::clamp(r * BinomialTail(waiting, list.size(), 1 / r), 1e-9, 1.0);
     out.push_back(std::move(h));
   }
 }
