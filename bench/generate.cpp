@@ -1,15 +1,15 @@
-// Writes Kineto-like JSON of a given size: python frames, framework operators with input dims, runtime calls, kernels and
-// flow arrows of a decoder model that serves steps, in the order in which the profiler writes them (operators of the
-// whole recording first, then interpreter frames, then runtime calls and device work).
-// Usage: bench_generate OUT MEGABYTES
+// Writes Kineto-like JSON of a given size: python frames, framework operators with input dims, runtime calls, kernels
+// and flow arrows of a decoder model that serves steps, in the order in which the profiler writes them (operators of
+// the whole recording first, then interpreter frames, then runtime calls and device work). Usage: bench_generate OUT
+// MEGABYTES
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,10 +48,12 @@ constexpr OpShape kOps[] = {
      "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>(int)"},
 };
 
-constexpr const char* kFrameNames[] = {
-    "vllm/model_executor/models/llama.py(298): forward", "nn.Module: LlamaDecoderLayer_%d",
-    "torch/nn/modules/module.py(1777): _call_impl",      "vllm/model_executor/layers/linear.py(544): forward",
-    "nn.Module: QKVParallelLinear_%d",                   "<built-in method linear of type object at 0x7f2b5c8b2a20>"};
+constexpr const char* kFrameNames[] = {"vllm/model_executor/models/llama.py(298): forward",
+                                       "nn.Module: LlamaDecoderLayer_%d",
+                                       "torch/nn/modules/module.py(1777): _call_impl",
+                                       "vllm/model_executor/layers/linear.py(544): forward",
+                                       "nn.Module: QKVParallelLinear_%d",
+                                       "<built-in method linear of type object at 0x7f2b5c8b2a20>"};
 
 /// Appends text to a file in large pieces.
 class Output {
@@ -108,7 +110,8 @@ class Player {
     "args": {{
       "External id": {},"Record function id": 0, "Ev Idx": {}
     }}
-  }})json", 32 + step % 7, kPid, kPid, Micros(begin), Micros(now_ - begin), external_, external_);
+  }})json",
+               32 + step % 7, kPid, kPid, Micros(begin), Micros(now_ - begin), external_, external_);
     }
     now_ += Jitter(60'000);
   }
@@ -122,7 +125,8 @@ class Player {
     for (int i = 0; i < 24; ++i) Operator(kOps[(layer + i) % std::size(kOps)], layer);
     while (!open.empty()) {
       now_ += 300;
-      Frame(open.back().first, now_ - open.back().first, kFrameNames[open.back().second], layer, static_cast<int>(open.size()));
+      Frame(open.back().first, now_ - open.back().first, kFrameNames[open.back().second], layer,
+            static_cast<int>(open.size()));
       open.pop_back();
     }
   }
@@ -142,7 +146,8 @@ class Player {
     "args": {{
       "Python parent id": {}, "Python id": {}, "Ev Idx": {}
     }}
-  }})json", text, kPid, kPid, Micros(begin), Micros(duration), python_ - depth, python_, python_ + 100000);
+  }})json",
+             text, kPid, kPid, Micros(begin), Micros(duration), python_ - depth, python_, python_ + 100000);
   }
 
   void Operator(const OpShape& shape, int layer) {
@@ -163,12 +168,14 @@ class Player {
     "args": {{
       "External id": {},"Record function id": 0, "Concrete Inputs": ["", "", ""], "Input type": {}, "Input Strides": [[4096, 1], [1, 4096]], "Input Dims": {}, "Ev Idx": {}
     }}
-  }})json", shape.name, kPid, kPid, Micros(begin), Micros(now_ - begin), id, shape.types, shape.dims, id - 1);
+  }})json",
+               shape.name, kPid, kPid, Micros(begin), Micros(now_ - begin), id, shape.types, shape.dims, id - 1);
     }
     if (Writes(Pass::kDevice)) Device(shape, id, call, call_duration, kernel, kernel_duration);
   }
 
-  void Device(const OpShape& shape, uint64_t id, int64_t call, int64_t call_duration, int64_t kernel, int64_t duration) {
+  void Device(const OpShape& shape, uint64_t id, int64_t call, int64_t call_duration, int64_t kernel,
+              int64_t duration) {
     Separate();
     out_.Add(R"json({{
     "ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {},
@@ -191,7 +198,8 @@ class Player {
   {{
     "ph": "f", "id": {}, "pid": 0, "tid": 7, "ts": {},
     "cat": "ac2g", "name": "ac2g", "bp": "e"
-  }})json", kPid, kPid, Micros(call), Micros(call_duration), id, id, id, kPid, kPid, Micros(call), shape.kernel,
+  }})json",
+             kPid, kPid, Micros(call), Micros(call_duration), id, id, id, kPid, kPid, Micros(call), shape.kernel,
              Micros(kernel), Micros(duration), id, id, id, Micros(kernel));
   }
 
@@ -216,7 +224,8 @@ void WriteTrace(Output& out, int steps) {
   "host_name": "bench",
   "displayTimeUnit": "ms",
   "baseTimeNanoseconds": {},
-  "traceEvents": [)json", kBaseTime);
+  "traceEvents": [)json",
+          kBaseTime);
   bool first = true;
   for (const Pass pass : {Pass::kOperators, Pass::kFrames, Pass::kDevice}) Player(out, pass, first).Play(steps);
   out.Add(R"json(,
@@ -229,7 +238,8 @@ void WriteTrace(Output& out, int steps) {
   ],
   "traceName": "/tmp/bench.json"
 }}
-)json", kPid);
+)json",
+          kPid);
 }
 
 }  // namespace

@@ -50,25 +50,29 @@ int main(int argc, char** argv) {
   for (const auto& file : store.files) bytes += file.bytes;
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("bytes %llu spans %zu strings %zu read %.3f nest %.3f link %.3f total %.3f GB/s %.3f rss_mb %.1f rss_ratio %.3f\n",
-              static_cast<unsigned long long>(bytes), store.spans.size(), store.strings.size(), ingested - start,
-              nested - ingested, linked - nested, linked - start, static_cast<double>(bytes) / 1e9 / (linked - start),
-              static_cast<double>(usage.ru_maxrss) / 1024, static_cast<double>(usage.ru_maxrss) * 1024 / static_cast<double>(bytes));
+  std::printf(
+      "bytes %llu spans %zu strings %zu read %.3f nest %.3f link %.3f total %.3f GB/s %.3f rss_mb %.1f rss_ratio "
+      "%.3f\n",
+      static_cast<unsigned long long>(bytes), store.spans.size(), store.strings.size(), ingested - start,
+      nested - ingested, linked - nested, linked - start, static_cast<double>(bytes) / 1e9 / (linked - start),
+      static_cast<double>(usage.ru_maxrss) / 1024,
+      static_cast<double>(usage.ru_maxrss) * 1024 / static_cast<double>(bytes));
   std::printf("gpu_work %llu linked %llu unlaunched %llu\n", static_cast<unsigned long long>(trees.gpu_work),
               static_cast<unsigned long long>(trees.gpu_work_linked),
               static_cast<unsigned long long>(trees.gpu_work_unlaunched));
   if (!verbose) return 0;
   for (const auto& file : store.files) {
-    std::printf("%s kind %s rank %d read %llu = %llu+%llu+%llu+%llu+%llu+%llu+%llu %s\n", file.path.c_str(), file.kind.c_str(),
-                file.rank.value_or(-1), static_cast<unsigned long long>(file.records_read),
+    std::printf("%s kind %s rank %d read %llu = %llu+%llu+%llu+%llu+%llu+%llu+%llu %s\n", file.path.c_str(),
+                file.kind.c_str(), file.rank.value_or(-1), static_cast<unsigned long long>(file.records_read),
                 static_cast<unsigned long long>(file.spans), static_cast<unsigned long long>(file.instants),
                 static_cast<unsigned long long>(file.counters), static_cast<unsigned long long>(file.flows),
                 static_cast<unsigned long long>(file.metadata), static_cast<unsigned long long>(file.repaired_away),
                 static_cast<unsigned long long>(file.dropped), file.note.c_str());
   }
   for (const auto& p : store.processes) {
-    std::printf("process %s pid %s name '%s' rank %d world %d engine %s host %s\n", store.files[p.file.value()].path.c_str(),
-                p.pid.c_str(), p.name.c_str(), p.rank.value_or(-1), p.world_size.value_or(-1), p.engine.c_str(), p.host.c_str());
+    std::printf("process %s pid %s name '%s' rank %d world %d engine %s host %s\n",
+                store.files[p.file.value()].path.c_str(), p.pid.c_str(), p.name.c_str(), p.rank.value_or(-1),
+                p.world_size.value_or(-1), p.engine.c_str(), p.host.c_str());
   }
   for (const auto& d : store.diagnostics.All()) {
     std::printf("diag %s %s x%llu [%s] %s\n", d.file.valid() ? store.files[d.file.value()].path.c_str() : "-",

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
   }
   std::sort(times.begin(), times.end());
   const double median = times[times.size() / 2];
-  std::printf("scan events %llu seconds %.4f GB/s %.3f check %.0f\n", static_cast<unsigned long long>(sums.events), median,
-              static_cast<double>(size) / 1e9 / median, sums.time + static_cast<double>(sums.text));
+  std::printf("scan events %llu seconds %.4f GB/s %.3f check %.0f\n", static_cast<unsigned long long>(sums.events),
+              median, static_cast<double>(size) / 1e9 / median, sums.time + static_cast<double>(sums.text));
   return 0;
 }

@@ -27,8 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.threads = 1;
   Require(ingest::ReadKineto({{trace::FileRow(0), bytes.path()}}, store, options).ok());
   const auto& file = store.files[0];
-  Require(file.records_read == file.spans + file.instants + file.counters + file.flows + file.metadata +
-                                   file.repaired_away + file.dropped);
+  Require(file.records_read ==
+          file.spans + file.instants + file.counters + file.flows + file.metadata + file.repaired_away + file.dropped);
   Require(file.spans == store.spans.size());
   tree::Nest(store, 1);
   trace::Trees trees;

@@ -2,9 +2,9 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <map>
 #include <atomic>
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -201,7 +201,8 @@ TEST(RealFiles, KernelsAreLinkedAndReachPython) {
     uint64_t with_call = 0;
     for (size_t i = 0; i < store.gpu_args.size(); ++i) {
       const auto& args = store.gpu_args.value(i);
-      if (trace::IsGpuWork(store.kind(store.gpu_args.row(i))) && args.correlation != 0 && calls.count(args.correlation) != 0) {
+      if (trace::IsGpuWork(store.kind(store.gpu_args.row(i))) && args.correlation != 0 &&
+          calls.count(args.correlation) != 0) {
         ++with_call;
       }
     }

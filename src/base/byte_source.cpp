@@ -63,7 +63,10 @@ class PlainFile : public ByteSource {
 class GzipFile : public ByteSource {
  public:
   GzipFile(std::unique_ptr<Descriptor> fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)), input_(kCompressedChunk), state_(std::make_unique<inflate_state>()) {
+      : fd_(std::move(fd)),
+        path_(std::move(path)),
+        input_(kCompressedChunk),
+        state_(std::make_unique<inflate_state>()) {
     BeginMember();
   }
 
@@ -175,6 +178,8 @@ Result<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
   return std::unique_ptr<ByteSource>(std::make_unique<PlainFile>(std::move(fd), path));
 }
 
-std::unique_ptr<ByteSource> OpenMemory(std::string_view text) { return std::make_unique<Memory>(text); }
+std::unique_ptr<ByteSource> OpenMemory(std::string_view text) {
+  return std::make_unique<Memory>(text);
+}
 
 }  // namespace teller::base

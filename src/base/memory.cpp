@@ -14,7 +14,9 @@ namespace {
 constexpr size_t kHugePage = 2u << 20;
 constexpr size_t kChunk = 2 * kHugePage;  // a few windows' worth of parsed columns; small enough to be freed soon
 
-size_t RoundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
+size_t RoundUp(size_t n, size_t to) {
+  return (n + to - 1) / to * to;
+}
 
 }  // namespace
 

@@ -20,9 +20,10 @@ TEST(Parallel, NothingToDoIsFine) {
 }
 
 TEST(Parallel, AWorkersExceptionReachesTheCaller) {
-  EXPECT_THROW(RunWorkers(3, [](unsigned worker) {
-                 if (worker == 2) throw std::bad_alloc();
-               }),
+  EXPECT_THROW(RunWorkers(3,
+                          [](unsigned worker) {
+                            if (worker == 2) throw std::bad_alloc();
+                          }),
                std::bad_alloc);
 }
 

@@ -62,7 +62,8 @@ bool FindEvents(const std::string& path) {
     read += *got;
     std::string_view text(chunk.data(), *got);
     const auto stop = scanner.Feed(text);
-    if (stop != TopLevelScanner::Stop::kNeedMore) return stop == TopLevelScanner::Stop::kEvents && !scanner.bare_array();
+    if (stop != TopLevelScanner::Stop::kNeedMore)
+      return stop == TopLevelScanner::Stop::kEvents && !scanner.bare_array();
   }
   return false;
 }

@@ -58,8 +58,11 @@ TEST(Run, AFolderWithNeitherTracesNorLogsIsAnError) {
 
 TEST(Run, WhatIsNoTraceAndNothingElseIsAnErrorOfOneLine) {
   const TestFolder folder;
-  for (const auto& [name, text] : std::vector<std::pair<std::string, std::string>>{
-           {"empty.json", ""}, {"index.json", "[{\"file\": \"a\"}]"}, {"other.json", "{\"a\": [1, 2]}"}, {"s.sqlite", std::string("SQLite format 3\0", 16)}}) {
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"empty.json", ""},
+                                                        {"index.json", "[{\"file\": \"a\"}]"},
+                                                        {"other.json", "{\"a\": [1, 2]}"},
+                                                        {"s.sqlite", std::string("SQLite format 3\0", 16)}}) {
     auto store = Read({folder.Write(name, text)});
     ASSERT_FALSE(store.has_value()) << name;
     EXPECT_EQ(store.error().Text().find('\n'), std::string::npos);
@@ -133,7 +136,8 @@ TEST(Run, RanksOfLogsComeFromTheirPlace) {
 
 TEST(Run, ATraceMayHaveALongHead) {
   const TestFolder folder;
-  const auto path = folder.Write("a.json", "{\"metadata\":{\"x\":\"" + std::string(300'000, 'x') + "\"},\"traceEvents\":[" + Event("a", "1", "1") + "]}");
+  const auto path = folder.Write("a.json", "{\"metadata\":{\"x\":\"" + std::string(300'000, 'x') +
+                                               "\"},\"traceEvents\":[" + Event("a", "1", "1") + "]}");
   auto store = Read({path});
   ASSERT_TRUE(store.has_value()) << store.error().Text();
   EXPECT_EQ(store->spans.size(), 1u);

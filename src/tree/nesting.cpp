@@ -20,15 +20,16 @@ using trace::SpanRow;
 constexpr DiagnosticKind kOverlapPython = {
     "tree.overlap_python", Severity::kInfo,
     "an interpreter frame and another span overlap in part; they stand side by side"};
-constexpr DiagnosticKind kOverlap = {
-    "tree.overlap", Severity::kInfo, "two spans of a thread overlap in part; they stand side by side"};
+constexpr DiagnosticKind kOverlap = {"tree.overlap", Severity::kInfo,
+                                     "two spans of a thread overlap in part; they stand side by side"};
 constexpr DiagnosticKind kOverlapStream = {
     "tree.overlap_stream", Severity::kInfo,
     "GPU work of one stream overlaps in time (programmatic dependent launch does that); it stands side by side"};
 constexpr DiagnosticKind kOverlapRange = {
-    "tree.overlap_range", Severity::kInfo, "GPU work reaches out of an annotation on its stream; it stands outside of it"};
-constexpr DiagnosticKind kTooDeep = {
-    "tree.too_deep", Severity::kNotice, "calls nested deeper than the limit were hung up at the limit"};
+    "tree.overlap_range", Severity::kInfo,
+    "GPU work reaches out of an annotation on its stream; it stands outside of it"};
+constexpr DiagnosticKind kTooDeep = {"tree.too_deep", Severity::kNotice,
+                                     "calls nested deeper than the limit were hung up at the limit"};
 
 struct Counts {
   uint64_t python = 0, other = 0, stream = 0, range = 0, deep = 0;
@@ -71,8 +72,8 @@ class TrackNester {
         if (stack_.back().end > begin) ++counts_.other;
         stack_.pop_back();
       }
-      const auto holder = std::partition_point(stack_.begin(), stack_.end(),
-                                               [end](const Open& open) { return open.end >= end; });
+      const auto holder =
+          std::partition_point(stack_.begin(), stack_.end(), [end](const Open& open) { return open.end >= end; });
       if (holder != stack_.end()) ++counts_.range;
       Hang(row, static_cast<size_t>(holder - stack_.begin()));
       if (holds) stack_.push_back({SpanRow(row), end});
@@ -85,8 +86,8 @@ class TrackNester {
 
  private:
   void CountOverlap(uint32_t row) {
-    const bool python = store_.kind(row) == SpanKind::kPython ||
-                        store_.kind(stack_.back().row.value()) == SpanKind::kPython;
+    const bool python =
+        store_.kind(row) == SpanKind::kPython || store_.kind(stack_.back().row.value()) == SpanKind::kPython;
     ++(python ? counts_.python : counts_.other);
   }
 

@@ -29,7 +29,8 @@ trace::Store MakeStore(std::vector<Planned> spans, bool stream = false) {
   trace::Store store;
   store.files.push_back({.path = "test"});
   store.processes.push_back({.file = trace::FileRow(0)});
-  store.tracks.push_back({.process = trace::ProcessRow(0), .is_stream = stream, .span_count = static_cast<uint32_t>(spans.size())});
+  store.tracks.push_back(
+      {.process = trace::ProcessRow(0), .is_stream = stream, .span_count = static_cast<uint32_t>(spans.size())});
   for (int kind = 0; kind < trace::kSpanKinds; ++kind) {
     store.categories.push_back({std::to_string(kind), static_cast<SpanKind>(kind)});
   }
@@ -133,7 +134,8 @@ TEST(Nest, ParentsContainTheirChildrenOnRandomInput) {
       ASSERT_LE(store.spans.begin[parent.value()], store.spans.begin[row]);
       ASSERT_GE(store.spans.end(parent.value()), store.spans.end(row));
       for (size_t other = parent.value() + 1; other < row; ++other) {
-        const bool contains = store.spans.end(other) >= store.spans.end(row) && store.spans.end(other) > store.spans.begin[row];
+        const bool contains =
+            store.spans.end(other) >= store.spans.end(row) && store.spans.end(other) > store.spans.begin[row];
         ASSERT_FALSE(contains) << "a later begun span contains it too";
       }
     }

@@ -8,7 +8,9 @@ namespace teller::ingest {
 
 namespace {
 
-constexpr bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Digits with a decimal exponent: value = digits * 10^exponent.
 struct Scaled {
@@ -58,7 +60,8 @@ bool Scan(std::string_view text, Scaled& out) {
   return i == text.size();
 }
 
-/// Value of eight digits at `p`, or nothing when one of them is none. Eight at a time: times are most of a trace's text.
+/// Value of eight digits at `p`, or nothing when one of them is none. Eight at a time: times are most of a trace's
+/// text.
 std::optional<uint32_t> EightDigits(const char* p) {
   uint64_t chunk;
   std::memcpy(&chunk, p, 8);
@@ -68,7 +71,8 @@ std::optional<uint32_t> EightDigits(const char* p) {
   chunk -= 0x3030303030303030ULL;
   chunk = chunk * 10 + (chunk >> 8);  // pairs, then fours, then all eight
   return static_cast<uint32_t>(((chunk & 0x000000FF000000FFULL) * 0x000F424000000064ULL +
-                                ((chunk >> 16) & 0x000000FF000000FFULL) * 0x0000271000000001ULL) >> 32);
+                                ((chunk >> 16) & 0x000000FF000000FFULL) * 0x0000271000000001ULL) >>
+                               32);
 }
 
 /// Appends the digits of `text` to `value`.

@@ -55,7 +55,8 @@ TEST(ParseMicros, ReadsExponentsSignsAndLongFractions) {
 
 TEST(ParseMicros, RefusesWhatIsNoNumber) {
   base::Nanos out = 0;
-  for (const char* text : {"", "NaN", "Infinity", "-", ".", "1.", "1.2.3", "\"1\"", "null", "1e", "0x10", "1 2", "true"}) {
+  for (const char* text :
+       {"", "NaN", "Infinity", "-", ".", "1.", "1.2.3", "\"1\"", "null", "1e", "0x10", "1 2", "true"}) {
     EXPECT_EQ(ParseMicros(text, out), NumberFault::kNotANumber) << text;
   }
 }

@@ -13,7 +13,9 @@ namespace {
 
 constexpr size_t kMaxDigits = 6;  // longer numbers are times and pids
 
-bool IsDigit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+bool IsDigit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
 
 /// The number at the front of `text` if it has few digits and ends there.
 std::optional<int> NumberAt(std::string_view text) {

@@ -14,15 +14,21 @@ namespace {
 constexpr size_t kMinArrivalDigits = 16;  // epoch microseconds have 16 digits, nanoseconds 19
 constexpr size_t kMaxArrivalDigits = 20;
 
-bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-bool StartsWith(std::string_view text, std::string_view front) { return text.substr(0, front.size()) == front; }
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+bool StartsWith(std::string_view text, std::string_view front) {
+  return text.substr(0, front.size()) == front;
+}
 
 std::string_view SkipSpace(std::string_view text) {
   const size_t at = text.find_first_not_of(" \t\r\n");
   return at == std::string_view::npos ? std::string_view() : text.substr(at);
 }
 
-std::string_view LineAt(std::string_view text) { return text.substr(0, text.find('\n')); }
+std::string_view LineAt(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
 
 /// Every line of the head is a long integer.
 bool LooksLikeArrivals(std::string_view head) {
@@ -72,16 +78,20 @@ constexpr std::array<Magic, 9> kMagics = {{
     {"\xFF\xD8\xFF", "a picture"},
     {"PK\x03\x04", "a zip archive; unpack it first"},
     {"\x28\xB5\x2F\xFD", "zstd-compressed; unpack it first"},
-    {"\xFD" "7zXZ", "xz-compressed; unpack it first"},
+    {"\xFD"
+     "7zXZ",
+     "xz-compressed; unpack it first"},
     {"BZh", "bzip2-compressed; unpack it first"},
-    {"\x7F" "ELF", "a program"},
+    {"\x7F"
+     "ELF",
+     "a program"},
     {"%PDF", "a PDF"},
 }};
 
 /// Extensions of text files that are no logs.
-constexpr std::array<std::string_view, 18> kNotLogs = {
-    ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".xml", ".html", ".js", ".json",
-    ".jsonl", ".cpp", ".hpp", ".prom"};
+constexpr std::array<std::string_view, 18> kNotLogs = {".md",   ".rst",  ".py",    ".sh",  ".yaml", ".yml",
+                                                       ".toml", ".ini",  ".cfg",   ".csv", ".xml",  ".html",
+                                                       ".js",   ".json", ".jsonl", ".cpp", ".hpp",  ".prom"};
 
 std::string_view Extension(std::string_view path) {
   if (path.size() > 3 && path.substr(path.size() - 3) == ".gz") path.remove_suffix(3);
@@ -119,7 +129,8 @@ Sniffed SniffText(std::string_view head, std::string_view path) {
 Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   std::string_view text = SkipSpace(head);
   if (StartsWith(text, "\xEF\xBB\xBF")) text = SkipSpace(text.substr(3));
-  if (text.empty()) return whole ? Sniffed{Kind::kEmpty, "empty file"} : Sniffed{Kind::kOther, "nothing but white space"};
+  if (text.empty())
+    return whole ? Sniffed{Kind::kEmpty, "empty file"} : Sniffed{Kind::kOther, "nothing but white space"};
   for (const auto& magic : kMagics) {
     if (StartsWith(head, magic.bytes)) return {Kind::kOther, magic.note};
   }

@@ -9,11 +9,11 @@ namespace teller::ingest {
 /// What a file is, judged by its first bytes (and, for plain text without marks, by its extension).
 enum class Kind : uint8_t {
   kEmpty,
-  kTrace,            ///< Chrome-trace JSON
+  kTrace,  ///< Chrome-trace JSON
   kFlightRecorder,
   kLog,
-  kArrival,          ///< one epoch-ns integer a line
-  kJsonUnknown,      ///< one JSON document that may still turn out to be a trace further down
+  kArrival,      ///< one epoch-ns integer a line
+  kJsonUnknown,  ///< one JSON document that may still turn out to be a trace further down
   kOther,
 };
 

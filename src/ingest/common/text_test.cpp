@@ -19,7 +19,9 @@ TEST(Unescape, ResolvesEscapes) {
 
 TEST(Unescape, LeavesDamageHarmless) {
   EXPECT_EQ(Unescaped(R"(\ud83d)"), "\xEF\xBF\xBD");
-  EXPECT_EQ(Unescaped(R"(\ud83d\u0041)"), "\xEF\xBF\xBD" "A");
+  EXPECT_EQ(Unescaped(R"(\ud83d\u0041)"),
+            "\xEF\xBF\xBD"
+            "A");
   EXPECT_EQ(Unescaped(R"(\u12)"), "\\u12");
   EXPECT_EQ(Unescaped(R"(\q)"), "\\q");
   EXPECT_EQ(Unescaped("\\"), "\\");

@@ -40,7 +40,10 @@ class LaneNumbering {
         }
       }
       entry.track = trace::TrackRow(static_cast<uint32_t>(store.tracks.size()));
-      store.tracks.push_back({.process = {}, .tid = std::string(key.tid), .name = {}, .is_stream = key.device,
+      store.tracks.push_back({.process = {},
+                              .tid = std::string(key.tid),
+                              .name = {},
+                              .is_stream = key.device,
                               .stream = key.device ? entry.stream : -1});
       pids_.push_back(std::string(key.pid));
     }
@@ -111,8 +114,8 @@ void AppendPoints(const Block& block, const Worker& worker, const IdMaps& map, t
   }
   for (const auto& sample : block.counters) {
     // The process is not known yet: the track's row stands in for it until processes are named.
-    store.counters.push_back({sample.at + base, map.strings[sample.name],
-                              trace::ProcessRow(rows[sample.lane].value()), sample.value});
+    store.counters.push_back(
+        {sample.at + base, map.strings[sample.name], trace::ProcessRow(rows[sample.lane].value()), sample.value});
   }
 }
 
@@ -236,8 +239,8 @@ std::vector<std::pair<trace::TrackRow, std::vector<Source>>> TakeFile(
 
 }  // namespace
 
-Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers, trace::Store& store,
-                   unsigned threads, uint64_t max_spans) {
+Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers,
+                   trace::Store& store, unsigned threads, uint64_t max_spans) {
   std::vector<IdMaps> maps(workers.size());
   std::vector<Piece> pieces;
   Assembled out;

@@ -19,15 +19,15 @@ struct FileParts {
 
 /// What Assemble leaves open for ResolveProcesses.
 struct Assembled {
-  std::vector<std::string> pids;      ///< pid text of each track of the store
-  std::vector<size_t> first_tracks;   ///< of each file, and one past the last
+  std::vector<std::string> pids;     ///< pid text of each track of the store
+  std::vector<size_t> first_tracks;  ///< of each file, and one past the last
 };
 
 /// Merges all blocks into `store`: numbers strings, categories and lanes in order of first use, sorts spans, adjusts
 /// rows of args, adds base times; tallies go to the File rows. Releases blocks as it goes.
 /// Order of tracks: by file, then first use. Their processes stay open (and counters hold a track's row where their
 /// process belongs); ResolveProcesses fills them.
-Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers, trace::Store& store,
-                   unsigned threads, uint64_t max_spans);
+Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers,
+                   trace::Store& store, unsigned threads, uint64_t max_spans);
 
 }  // namespace teller::ingest

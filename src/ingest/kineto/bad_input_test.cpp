@@ -36,7 +36,8 @@ TEST(BadTrace, CutInMidEventKeepsAllWholeEvents) {
 }
 
 TEST(BadTrace, CutAnywhereNeverCrashesAndNeverLosesWholeEvents) {
-  const std::string whole = "{\"a\":[\"x\"],\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":[" + Many(4) + "],\"b\":{\"c\":1}}";
+  const std::string whole =
+      "{\"a\":[\"x\"],\"schemaVersion\":1,\"deviceProperties\":[],\"traceEvents\":[" + Many(4) + "],\"b\":{\"c\":1}}";
   for (size_t n = whole.find("traceEvents") + 14; n < whole.size(); ++n) {
     SCOPED_TRACE(n);
     const auto store = ReadText(whole.substr(0, n));
@@ -62,18 +63,20 @@ TEST(BadTrace, TruncatedGzipIsReadUpToTheCut) {
 TEST(BadTrace, SeveralGzipMembersAreOneFile) {
   const TestFolder folder;
   const std::string text = "[" + Many(100) + "]";
-  auto store = ReadRun({.paths = {folder.Write("t.json.gz", Gzip(text.substr(0, 777)) + Gzip(text.substr(777)))}, .logs = {}}, {});
+  auto store = ReadRun(
+      {.paths = {folder.Write("t.json.gz", Gzip(text.substr(0, 777)) + Gzip(text.substr(777)))}, .logs = {}}, {});
   ASSERT_TRUE(store.has_value());
   EXPECT_EQ(store->spans.size(), 100u);
   EXPECT_FALSE(store->diagnostics.LostInput());
 }
 
 TEST(BadTrace, WrongTypesAreCountedAndTheRestIsRead) {
-  const auto store = ReadText("[" + Event("good", "1", "1") + "," + Event("a", "\"12\"", "1") + "," + Event("b", "null", "1") + "," +
-                              Event("c", "{\"x\":1}", "1") + "," + Event("d", "2", "\"long\"") + "," + Event("e", "3", "[1]") +
-                              R"(,{"ph":"X","cat":7,"name":{"x":"y"},"pid":[1],"tid":null,"ts":4,"dur":1},)" +
-                              R"({"ph":5,"ts":1},{"name":"no phase"},{"ph":"X","name":"no ts"},{"ph":"X","name":"no dur","ts":5,"pid":1,"tid":1},)" +
-                              R"(17,"text",[1,2],null,true,)" + Event("last", "9", "1") + "]");
+  const auto store = ReadText(
+      "[" + Event("good", "1", "1") + "," + Event("a", "\"12\"", "1") + "," + Event("b", "null", "1") + "," +
+      Event("c", "{\"x\":1}", "1") + "," + Event("d", "2", "\"long\"") + "," + Event("e", "3", "[1]") +
+      R"(,{"ph":"X","cat":7,"name":{"x":"y"},"pid":[1],"tid":null,"ts":4,"dur":1},)" +
+      R"({"ph":5,"ts":1},{"name":"no phase"},{"ph":"X","name":"no ts"},{"ph":"X","name":"no dur","ts":5,"pid":1,"tid":1},)" +
+      R"(17,"text",[1,2],null,true,)" + Event("last", "9", "1") + "]");
   EXPECT_EQ(store.diagnostics.Count("trace.bad_time"), 4u);
   EXPECT_EQ(store.diagnostics.Count("trace.bad_duration"), 3u);
   EXPECT_EQ(store.diagnostics.Count("trace.no_phase"), 2u);
@@ -95,9 +98,10 @@ TEST(BadTrace, DiagnosticsNameThePlace) {
 }
 
 TEST(BadTrace, NumbersThatAreNoneOrHuge) {
-  const auto store = ReadText("[" + Event("nan", "NaN", "1") + "," + Event("inf", "1", "Infinity") + "," + Event("negative", "2", "-5") +
-                              "," + Event("huge", "1e300", "1") + "," + Event("hugedur", "3", "99999999999999999999999999") +
-                              R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":1,"args":{"correlation":99999999999999999999999,"stream":1e400,"bytes":-9223372036854775809}}])");
+  const auto store = ReadText(
+      "[" + Event("nan", "NaN", "1") + "," + Event("inf", "1", "Infinity") + "," + Event("negative", "2", "-5") + "," +
+      Event("huge", "1e300", "1") + "," + Event("hugedur", "3", "99999999999999999999999999") +
+      R"(,{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":4,"dur":1,"args":{"correlation":99999999999999999999999,"stream":1e400,"bytes":-9223372036854775809}}])");
   EXPECT_EQ(store.diagnostics.Count("trace.bad_time"), 1u);
   EXPECT_EQ(store.diagnostics.Count("trace.huge_time"), 1u);
   EXPECT_EQ(store.diagnostics.Count("trace.negative_duration"), 1u);
@@ -109,8 +113,9 @@ TEST(BadTrace, NumbersThatAreNoneOrHuge) {
 TEST(BadTrace, DeepNestingIsDroppedAndCounted) {
   const std::string deep(5000, '[');
   const std::string close(5000, ']');
-  const auto store = ReadText("[" + Event("good", "1", "1") + "," + Event("deep", "2", "1", ",\"args\":{\"x\":" + deep + close + "}") +
-                              "," + Event("last", "3", "1") + "]");
+  const auto store =
+      ReadText("[" + Event("good", "1", "1") + "," + Event("deep", "2", "1", ",\"args\":{\"x\":" + deep + close + "}") +
+               "," + Event("last", "3", "1") + "]");
   EXPECT_EQ(store.spans.size(), 2u);
   EXPECT_EQ(Only(store, "trace.event_too_deep"), 1u);
 }
@@ -128,7 +133,8 @@ TEST(BadTrace, AnEventLongerThanTheLimitIsSkipped) {
 TEST(BadTrace, AnEndlessStringIsSkippedToTheEnd) {
   RunOptions options;
   options.limits.max_event_bytes = 2u << 20;
-  const auto store = ReadText("[" + Event("good", "1", "1") + ",{\"ph\":\"X\",\"name\":\"" + std::string(9u << 20, 'x'), options);
+  const auto store =
+      ReadText("[" + Event("good", "1", "1") + ",{\"ph\":\"X\",\"name\":\"" + std::string(9u << 20, 'x'), options);
   EXPECT_EQ(store.spans.size(), 1u);
   EXPECT_GE(store.diagnostics.Count("trace.event_too_long"), 1u);
 }
@@ -145,7 +151,8 @@ TEST(BadTrace, AMissingQuoteCostsOneEventOnly) {
 }
 
 TEST(BadTrace, InvalidUtf8AndControlCharactersAreReplaced) {
-  const auto store = ReadText("[" + Event("a\xFF", "1", "1") + "," + Event("b\x01\x1b[31m", "2", "1") + "," + Event("c", "3", "1") + "]");
+  const auto store = ReadText("[" + Event("a\xFF", "1", "1") + "," + Event("b\x01\x1b[31m", "2", "1") + "," +
+                              Event("c", "3", "1") + "]");
   ASSERT_EQ(store.spans.size(), 3u);
   EXPECT_EQ(store.name(0), "a\xEF\xBF\xBD");
   EXPECT_EQ(store.name(1), "b  [31m");
@@ -153,21 +160,23 @@ TEST(BadTrace, InvalidUtf8AndControlCharactersAreReplaced) {
 }
 
 TEST(BadTrace, BrokenEventsCostNoOthers) {
-  const auto store = ReadText("[" + Event("a", "1", "1") + R"(,{"ph":"X" "name":1},{"ph"},{:},)" + Event("b", "2", "1") + " " +
-                              Event("c", "3", "1") + "]");
+  const auto store = ReadText("[" + Event("a", "1", "1") + R"(,{"ph":"X" "name":1},{"ph"},{:},)" +
+                              Event("b", "2", "1") + " " + Event("c", "3", "1") + "]");
   EXPECT_EQ(store.spans.size(), 3u) << "also without a comma between";
   EXPECT_EQ(Only(store, "trace.bad_event"), 3u);
 }
 
 TEST(BadTrace, MismatchedBracketsAreCounted) {
-  const auto store = ReadText("[" + Event("a", "1", "1") + R"(,{"ph":"X","args":{"x":[1}},"ts":1},)" + Event("b", "2", "1") + "]");
+  const auto store =
+      ReadText("[" + Event("a", "1", "1") + R"(,{"ph":"X","args":{"x":[1}},"ts":1},)" + Event("b", "2", "1") + "]");
   EXPECT_GE(store.spans.size(), 1u);
   EXPECT_TRUE(store.diagnostics.LostInput());
 }
 
 TEST(BadTrace, BadTopLevelValues) {
-  const auto store = ReadText(R"({"distributedInfo":{"rank":"zero","world_size":-5},"baseTimeNanoseconds":"soon","traceEvents":[)" +
-                              Event("a", "1", "1") + "]} trailing");
+  const auto store =
+      ReadText(R"({"distributedInfo":{"rank":"zero","world_size":-5},"baseTimeNanoseconds":"soon","traceEvents":[)" +
+               Event("a", "1", "1") + "]} trailing");
   EXPECT_EQ(store.spans.size(), 1u);
   EXPECT_EQ(store.diagnostics.Count("trace.bad_base_time"), 1u);
   EXPECT_EQ(store.diagnostics.Count("trace.bad_rank"), 2u);

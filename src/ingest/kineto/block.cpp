@@ -48,7 +48,9 @@ void Draft::Clear() {
 
 namespace {
 
-auto Key(const DraftSpan& span) { return std::tuple(span.begin, -(span.begin + span.duration)); }
+auto Key(const DraftSpan& span) {
+  return std::tuple(span.begin, -(span.begin + span.duration));
+}
 
 /// Carves typed arrays out of one allocation.
 class Carver {

@@ -17,18 +17,18 @@ inline constexpr uint32_t kNoArgs = UINT32_MAX;
 
 /// A span as it comes out of the parser; ids are the worker's.
 struct DraftSpan {
-  trace::Nanos begin = 0;      ///< without the file's base time
+  trace::Nanos begin = 0;  ///< without the file's base time
   trace::Nanos duration = 0;
   uint32_t name = 0;
   uint32_t lane = 0;
-  uint32_t op = kNoArgs;       ///< index into Draft::op; likewise below
+  uint32_t op = kNoArgs;  ///< index into Draft::op; likewise below
   uint32_t gpu = kNoArgs;
   uint32_t py = kNoArgs;
   uint32_t comm = kNoArgs;
   uint32_t attributes = kNoArgs;  ///< first of attribute_count
   uint32_t attribute_count = 0;
   uint32_t category = 0;
-  char phase = 'X';            ///< X, or B/E to be paired
+  char phase = 'X';  ///< X, or B/E to be paired
 };
 
 struct DraftInstant {
@@ -107,15 +107,15 @@ struct Segment {
   uint32_t lane = 0;
   uint32_t first = 0;
   uint32_t count = 0;
-  uint16_t kinds = 0;          ///< bit per SpanKind
-  int64_t stream = -1;         ///< args.stream of its spans
+  uint16_t kinds = 0;   ///< bit per SpanKind
+  int64_t stream = -1;  ///< args.stream of its spans
 };
 
 /// A window's content, compact and sorted, waiting for the merge. Immutable once built, released when merged.
 struct Block {
   uint32_t worker = 0;
   uint32_t spans = 0;
-  trace::Nanos latest = 0;            ///< latest end of a span; at least 0
+  trace::Nanos latest = 0;  ///< latest end of a span; at least 0
   const trace::Nanos* begin = nullptr;
   const trace::Nanos* duration = nullptr;
   const uint32_t* name = nullptr;
@@ -127,7 +127,7 @@ struct Block {
   BlockArgs<trace::CommArgs> comm;
   BlockArgs<trace::Attribute> attributes;
   std::vector<Segment> segments;
-  std::shared_ptr<char> memory;       ///< of all the columns above
+  std::shared_ptr<char> memory;  ///< of all the columns above
 
   std::vector<uint32_t> used_strings;
   std::vector<uint32_t> used_lanes;
@@ -157,8 +157,8 @@ class BlockBuilder {
   void Order(const Draft& draft, Block& block);
   void Pack(const Draft& draft, const Worker& worker, Block& block, Worker& arena_owner);
 
-  std::vector<uint32_t> order_;        // block row -> draft index
-  std::vector<uint32_t> lane_slot_;    // worker lane -> position in used lanes
+  std::vector<uint32_t> order_;      // block row -> draft index
+  std::vector<uint32_t> lane_slot_;  // worker lane -> position in used lanes
   std::vector<uint32_t> category_slot_;
 };
 

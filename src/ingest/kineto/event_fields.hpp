@@ -35,6 +35,8 @@ struct EventArgs {
 };
 
 std::string_view Trim(RawValue raw);
-inline bool IsText(RawValue raw) { return !raw.empty() && raw.front() == '"'; }
+inline bool IsText(RawValue raw) {
+  return !raw.empty() && raw.front() == '"';
+}
 
 }  // namespace teller::ingest

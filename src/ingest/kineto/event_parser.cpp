@@ -272,8 +272,9 @@ class EventParser::Impl {
     const uint64_t read = draft_.tally.read;
     simdjson::ondemand::document document;
     simdjson::ondemand::value value;
-    const bool fine = !parser_.iterate(repaired.data(), repaired.size(), repaired.size() + kParserPadding).get(document) &&
-                      !document.get_value().get(value) && ParseElement(value, at) && AtEnd(document);
+    const bool fine =
+        !parser_.iterate(repaired.data(), repaired.size(), repaired.size() + kParserPadding).get(document) &&
+        !document.get_value().get(value) && ParseElement(value, at) && AtEnd(document);
     if (!fine && draft_.tally.read == read) sink_.Bad(kineto::kBadEvent, at, text);
   }
 

@@ -17,7 +17,9 @@ using trace::SpanKind;
 constexpr size_t kMaxKeptArgument = 16u << 10;  // the dims of a fused optimizer call with hundreds of tensors
 constexpr uint32_t kMaxAttributes = 64;         // per span
 
-bool IsNull(RawValue raw) { return raw.empty() || raw.front() == 'n'; }
+bool IsNull(RawValue raw) {
+  return raw.empty() || raw.front() == 'n';
+}
 
 /// Unsigned integer, also quoted; larger ones keep their low 64 bits' worth of digits only if they fit.
 std::optional<uint64_t> Unsigned(RawValue raw) {
@@ -36,16 +38,22 @@ std::optional<int64_t> Signed(RawValue raw) {
 }
 
 /// Ids are compared for equality only: the low 32 bits stand for all.
-uint32_t Id32(RawValue raw) { return raw.empty() ? 0 : static_cast<uint32_t>(Unsigned(raw).value_or(0)); }
+uint32_t Id32(RawValue raw) {
+  return raw.empty() ? 0 : static_cast<uint32_t>(Unsigned(raw).value_or(0));
+}
 
 int32_t Small(RawValue raw) {
   const auto value = raw.empty() ? std::nullopt : Signed(raw);
   return value && *value >= INT32_MIN && *value <= INT32_MAX ? static_cast<int32_t>(*value) : -1;
 }
 
-int64_t Count(RawValue raw) { return raw.empty() ? -1 : Signed(raw).value_or(-1); }
+int64_t Count(RawValue raw) {
+  return raw.empty() ? -1 : Signed(raw).value_or(-1);
+}
 
-bool IsTrue(RawValue raw) { return !raw.empty() && raw.front() == 't'; }
+bool IsTrue(RawValue raw) {
+  return !raw.empty() && raw.front() == 't';
+}
 
 }  // namespace
 
@@ -84,7 +92,9 @@ void EventSink::Bad(const base::DiagnosticKind& kind, uint64_t at, std::string_v
   ++draft_.tally.dropped;
 }
 
-void EventSink::Repaired(const base::DiagnosticKind& kind, uint64_t at) { Report(kind, at, {}, {}); }
+void EventSink::Repaired(const base::DiagnosticKind& kind, uint64_t at) {
+  Report(kind, at, {}, {});
+}
 
 std::string_view EventSink::Text(RawValue raw, uint64_t at) {
   std::string_view text = Trim(raw);
@@ -219,8 +229,13 @@ void EventSink::Span(const EventFields& fields, const EventArgs& args, uint64_t 
   if (!fields.bind_id.empty() && (IsTrue(fields.flow_in) || IsTrue(fields.flow_out))) {
     const bool in = IsTrue(fields.flow_in);
     const bool out = IsTrue(fields.flow_out);
-    draft_.flows.push_back({.at = span.begin, .id = ParseId(Text(fields.bind_id, at)), .name = span.name,
-                            .lane = span.lane, .phase = in && out ? 't' : in ? 'f' : 's'});
+    draft_.flows.push_back({.at = span.begin,
+                            .id = ParseId(Text(fields.bind_id, at)),
+                            .name = span.name,
+                            .lane = span.lane,
+                            .phase = in && out ? 't'
+                                     : in      ? 'f'
+                                               : 's'});
   }
   draft_.spans.push_back(span);
   ++draft_.tally.spans;
@@ -233,7 +248,7 @@ void EventSink::Mark(char phase, const EventFields& fields, bool async, uint64_t
   mark.category = Category(fields.cat, at);
   mark.lane = async ? AsyncLane(fields, at) : Lane(fields, IsDeviceSide(worker_.kinds[mark.category]), at);
   mark.name = worker_.strings.Intern(Text(fields.name, at));  // an end needs no name
-  draft_.marks.push_back(mark);  // tallied when paired
+  draft_.marks.push_back(mark);                               // tallied when paired
 }
 
 void EventSink::Instant(const EventFields& fields, bool async, uint64_t at) {

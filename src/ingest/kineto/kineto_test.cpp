@@ -15,8 +15,8 @@ namespace {
 using trace::SpanKind;
 
 TEST(Kineto, ReadsObjectsAndBareArrays) {
-  for (const std::string& text :
-       {"{\"schemaVersion\":1,\"traceEvents\":[" + Event("a", "1.5", "2.25") + "]}", "[" + Event("a", "1.5", "2.25") + "]"}) {
+  for (const std::string& text : {"{\"schemaVersion\":1,\"traceEvents\":[" + Event("a", "1.5", "2.25") + "]}",
+                                  "[" + Event("a", "1.5", "2.25") + "]"}) {
     const auto store = ReadText(text);
     ASSERT_EQ(store.spans.size(), 1u);
     EXPECT_EQ(store.name(0), "a");
@@ -40,9 +40,10 @@ TEST(Kineto, BaseTimeCountsWhereverItStands) {
 }
 
 TEST(Kineto, TopLevelKeysAroundTheEventsAreFoundAndExtrasSkipped) {
-  const auto store = ReadText(R"({"metadata":{"x":[1,{"traceEvents":"no"}],"s":"]}\""},"INFO":["a","b"],"traceEvents":[)" +
-                              Event("a", "1", "1") +
-                              R"(],"distributedInfo":{"backend":"nccl","rank":3,"world_size":8},"host_name":"h\u0041","n":-1.5e3})");
+  const auto store =
+      ReadText(R"({"metadata":{"x":[1,{"traceEvents":"no"}],"s":"]}\""},"INFO":["a","b"],"traceEvents":[)" +
+               Event("a", "1", "1") +
+               R"(],"distributedInfo":{"backend":"nccl","rank":3,"world_size":8},"host_name":"h\u0041","n":-1.5e3})");
   ASSERT_EQ(store.processes.size(), 1u);
   EXPECT_EQ(store.files[0].rank, 3);
   EXPECT_EQ(store.processes[0].rank, 3);
@@ -64,8 +65,9 @@ TEST(Kineto, AnArrayMayEndInAnEmptyElementAndStayOpen) {
 }
 
 TEST(Kineto, SpansAreSortedByBeginThenEndDescendingThenInput) {
-  const auto store = ReadText("[" + Event("late", "9", "1") + "," + Event("inner", "1", "2") + "," + Event("outer", "1", "5") +
-                              "," + Event("same1", "3", "1") + "," + Event("same2", "3", "1") + "]");
+  const auto store =
+      ReadText("[" + Event("late", "9", "1") + "," + Event("inner", "1", "2") + "," + Event("outer", "1", "5") + "," +
+               Event("same1", "3", "1") + "," + Event("same2", "3", "1") + "]");
   std::string order;
   for (size_t i = 0; i < store.spans.size(); ++i) order += std::string(store.name(i)) + " ";
   EXPECT_EQ(order, "outer inner same1 same2 late ");
@@ -73,7 +75,8 @@ TEST(Kineto, SpansAreSortedByBeginThenEndDescendingThenInput) {
 
 TEST(Kineto, ArgsStayWithTheirSpans) {
   const auto store = ReadText(
-      "[" + Event("mm", "5", "1", R"(,"args":{"External id":7,"Input Dims":[[2, 3], []],"Input type":["float"]})") + "," +
+      "[" + Event("mm", "5", "1", R"(,"args":{"External id":7,"Input Dims":[[2, 3], []],"Input type":["float"]})") +
+      "," +
       R"({"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":6,"dur":1,"args":{"device":0,"stream":7,"correlation":11,"graph node id":5,"External id":7,"Collective name":"allreduce","Process Group Name":"tp","Group size":2,"In msg nelems":64,"dtype":"Float","Process Group Ranks":"[0, 1]","Seq":3}},)" +
       R"({"ph":"X","cat":"gpu_memcpy","name":"c","pid":0,"tid":7,"ts":8,"dur":1,"args":{"stream":7,"correlation":12,"bytes":4096}},)" +
       R"({"ph":"X","cat":"python_function","name":"f","pid":1,"tid":2,"ts":1,"dur":9,"args":{"Python id":4,"Python parent id":null,"Python module id":2}},)" +

@@ -64,7 +64,8 @@ inline trace::Store ReadText(const std::string& text, const RunOptions& options 
 /// A span event.
 inline std::string Event(const std::string& name, const std::string& ts, const std::string& dur,
                          const std::string& more = "") {
-  return R"({"ph":"X","cat":"cpu_op","name":")" + name + R"(","pid":1,"tid":2,"ts":)" + ts + R"(,"dur":)" + dur + more + "}";
+  return R"({"ph":"X","cat":"cpu_op","name":")" + name + R"(","pid":1,"tid":2,"ts":)" + ts + R"(,"dur":)" + dur + more +
+         "}";
 }
 
 }  // namespace teller::ingest

@@ -4,9 +4,13 @@ namespace teller::ingest {
 
 namespace {
 
-bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
-bool LooksLikeEvent(std::string_view text) { return Has(text, "\"ph\"") && Has(text, "\"ts\""); }
+bool LooksLikeEvent(std::string_view text) {
+  return Has(text, "\"ph\"") && Has(text, "\"ts\"");
+}
 
 }  // namespace
 

@@ -38,8 +38,8 @@ std::vector<trace::Nanos> Pivots(const std::vector<std::vector<Source>>& runs, u
     for (const auto& source : run) n += source.last - source.first;
     return n;
   };
-  const auto& longest = *std::max_element(
-      runs.begin(), runs.end(), [&length](const auto& a, const auto& b) { return length(a) < length(b); });
+  const auto& longest = *std::max_element(runs.begin(), runs.end(),
+                                          [&length](const auto& a, const auto& b) { return length(a) < length(b); });
   const uint64_t total = length(longest);
   std::vector<trace::Nanos> pivots;
   uint64_t passed = 0;
@@ -154,7 +154,8 @@ class Writer {
       args.dtype = text(args.dtype);
       Put(store_.comm_args, at_.comm++, args);
     }
-    for (; from.attributes < b.attributes.count && b.attributes.rows[from.attributes] == from.row(); ++from.attributes) {
+    for (; from.attributes < b.attributes.count && b.attributes.rows[from.attributes] == from.row();
+         ++from.attributes) {
       const trace::Attribute& attribute = b.attributes.values[from.attributes];
       Put(store_.attributes, at_.attributes++, trace::Attribute{text(attribute.key), text(attribute.value)});
     }

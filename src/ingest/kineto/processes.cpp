@@ -26,7 +26,9 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
-bool StartsWith(std::string_view text, std::string_view front) { return text.substr(0, front.size()) == front; }
+bool StartsWith(std::string_view text, std::string_view front) {
+  return text.substr(0, front.size()) == front;
+}
 
 std::string TopText(const FileIdentity& identity, const std::string& key) {
   const auto it = identity.top.find(key);
@@ -207,8 +209,8 @@ std::string EngineProcessName(std::string_view process_name) {
   for (const std::string_view prefix : {"vllm::", "sglang::"}) {
     if (StartsWith(lower, prefix)) return std::string(process_name.substr(prefix.size()));
   }
-  const bool interpreter = StartsWith(lower, "python") &&
-                           lower.find_first_not_of("0123456789.", 6) == std::string::npos;
+  const bool interpreter =
+      StartsWith(lower, "python") && lower.find_first_not_of("0123456789.", 6) == std::string::npos;
   return interpreter || lower == "pt_main_thread" ? std::string() : std::string(process_name);
 }
 
@@ -226,8 +228,8 @@ trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::Nano
 
 void ResolveProcesses(const FileIdentity& identity, const std::vector<std::string>& pids, trace::Store& store) {
   const auto uses = CountUses(identity, pids, store);
-  const auto main = std::max_element(
-      uses.begin(), uses.end(), [](const PidUse& a, const PidUse& b) { return a.host_spans < b.host_spans; });
+  const auto main = std::max_element(uses.begin(), uses.end(),
+                                     [](const PidUse& a, const PidUse& b) { return a.host_spans < b.host_spans; });
   const bool any_host = main != uses.end() && main->host_spans > 0;
   const bool any_device = std::any_of(uses.begin(), uses.end(), [](const PidUse& u) { return u.device_spans > 0; });
   const bool idle = !any_host && !any_device;

@@ -27,7 +27,8 @@ struct FileIdentity {
 /// `pids` is the pid text of each track in the store.
 void ResolveProcesses(const FileIdentity& identity, const std::vector<std::string>& pids, trace::Store& store);
 
-/// Engine's own process name: what follows "VLLM::" or "sglang::"; empty for an interpreter's name, which tells nothing.
+/// Engine's own process name: what follows "VLLM::" or "sglang::"; empty for an interpreter's name, which tells
+/// nothing.
 std::string EngineProcessName(std::string_view process_name);
 
 /// Times of a file count from here: baseTimeNanoseconds, or 0. `latest` is the file's latest relative time; a base that

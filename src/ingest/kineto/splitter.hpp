@@ -9,9 +9,9 @@ namespace teller::ingest {
 /// Where a stretch of a JSON array can be cut.
 struct Cut {
   static constexpr size_t kNone = static_cast<size_t>(-1);
-  size_t boundary = 0;      ///< one past the bracket that closes the last whole element; 0 = no whole element
-  size_t array_end = kNone; ///< position of the bracket that closes the array itself, where it lies in the stretch
-  uint32_t deepest = 0;     ///< upper bound of the nesting inside the elements
+  size_t boundary = 0;       ///< one past the bracket that closes the last whole element; 0 = no whole element
+  size_t array_end = kNone;  ///< position of the bracket that closes the array itself, where it lies in the stretch
+  uint32_t deepest = 0;      ///< upper bound of the nesting inside the elements
 };
 
 /// Finds the cut of `text`, which begins between two elements of an array. Brackets inside strings do not count.

@@ -11,7 +11,9 @@ constexpr size_t kMaxScalar = 1024;            // host names and versions
 constexpr size_t kMaxDistributed = 16u << 20;  // lists every process group with all its ranks
 constexpr size_t kMaxValues = 256;             // hostile files have endless keys
 
-bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool IsSpace(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
 
 }  // namespace
 
@@ -110,9 +112,7 @@ TopLevelScanner::Stop TopLevelScanner::FeedChar(char c) {
     case State::kValue:
       if (!IsSpace(c)) return BeginValue(c);
       break;
-    case State::kInValue:
-      ContinueValue(c);
-      break;
+    case State::kInValue: ContinueValue(c); break;
     case State::kAfterValue:
       if (c == ',') {
         state_ = State::kKey;
@@ -123,8 +123,7 @@ TopLevelScanner::Stop TopLevelScanner::FeedChar(char c) {
       }
       break;
     case State::kDone:
-    case State::kBroken:
-      break;
+    case State::kBroken: break;
   }
   return Stop::kNeedMore;
 }

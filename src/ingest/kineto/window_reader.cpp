@@ -12,7 +12,9 @@ namespace {
 constexpr size_t kWindow = 1u << 20;     // fits a core's second-level cache together with what is parsed from it
 constexpr size_t kTopChunk = 64u << 10;  // text before the events is short as a rule
 
-bool IsFiller(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ','; }
+bool IsFiller(char c) {
+  return c == ' ' || c == '\n' || c == '\r' || c == '\t' || c == ',';
+}
 
 std::string_view TrimFiller(std::string_view text) {
   while (!text.empty() && IsFiller(text.front())) text.remove_prefix(1);
@@ -111,7 +113,6 @@ base::Result<bool> WindowReader::ReadEvents(Window& window) {
     auto filled = Fill(window, held, want);
     if (!filled) return filled.error();
     held = *filled;
-    char* data = window.buffer.data() + 1;
     if (skipping) {
       skipping = !SkipToElement(window, held, 0);
       if (skipping && at_end_) {
@@ -121,41 +122,44 @@ base::Result<bool> WindowReader::ReadEvents(Window& window) {
       want = std::max(kWindow, held);
       continue;
     }
-    const Cut cut = FindCut({data, held});
-    const bool closed = cut.array_end != Cut::kNone;
-    const size_t whole = closed ? cut.array_end : cut.boundary;
-    const std::string_view elements = TrimFiller({data, whole});
-    if (elements.empty() && !closed && !at_end_) {
-      if (held < limits_.max_event_bytes) {
-        want = std::max(want, held) * 2;
-      } else {
-        if (outcome_.oversize++ == 0) outcome_.oversize_at = pending_at_;
-        skipping = !SkipToElement(window, held, 1);
-        want = std::max(kWindow, held);
-      }
+    const Cut cut = FindCut({window.buffer.data() + 1, held});
+    if (cut.boundary > 0 || cut.array_end != Cut::kNone || at_end_) return Emit(window, cut, held);
+    if (held < limits_.max_event_bytes) {
+      want = std::max(want, held) * 2;
       continue;
     }
-    const size_t consumed = closed ? whole + 1 : whole;
-    pending_.assign(data + consumed, held - consumed);
-    if (!elements.empty()) {
-      const auto lead = static_cast<size_t>(elements.data() - data);
-      window.offset = pending_at_ + lead;
-      window.index = windows_++;
-      window.deep = cut.deepest > limits_.max_json_depth;
-      if (lead > 0) std::memmove(data, elements.data(), elements.size());
-      window.buffer.data()[0] = '[';
-      data[elements.size()] = ']';
-      window.size = elements.size() + 2;
-    }
-    pending_at_ += consumed;
-    if (closed) {
-      phase_ = Phase::kTop;
-      top_.EventsClosed();
-    } else if (at_end_) {
-      Finish(pending_);
-    }
-    return !elements.empty();
+    if (outcome_.oversize++ == 0) outcome_.oversize_at = pending_at_;
+    skipping = !SkipToElement(window, held, 1);
+    want = std::max(kWindow, held);
   }
+}
+
+/// Wraps the whole elements of the `held` bytes as a window of their own and keeps the rest. True when there are any.
+bool WindowReader::Emit(Window& window, const Cut& cut, size_t held) {
+  char* data = window.buffer.data() + 1;
+  const bool closed = cut.array_end != Cut::kNone;
+  const size_t whole = closed ? cut.array_end : cut.boundary;
+  const size_t consumed = closed ? whole + 1 : whole;
+  pending_.assign(data + consumed, held - consumed);
+  const std::string_view elements = TrimFiller({data, whole});
+  if (!elements.empty()) {
+    const auto lead = static_cast<size_t>(elements.data() - data);
+    window.offset = pending_at_ + lead;
+    window.index = windows_++;
+    window.deep = cut.deepest > limits_.max_json_depth;
+    if (lead > 0) std::memmove(data, elements.data(), elements.size());
+    window.buffer.data()[0] = '[';
+    data[elements.size()] = ']';
+    window.size = elements.size() + 2;
+  }
+  pending_at_ += consumed;
+  if (closed) {
+    phase_ = Phase::kTop;
+    top_.EventsClosed();
+  } else if (at_end_) {
+    Finish(pending_);
+  }
+  return !elements.empty();
 }
 
 void WindowReader::Finish(std::string_view leftover) {
