@@ -23,7 +23,7 @@ struct Owner {
 
 class Aligner {
  public:
-  Aligner(trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees) {
+  Aligner(trace::Store& store, trace::Trees& trees) : store_(store), trees_(trees) {
     for (uint32_t i = 0; i < trees.steps.size(); ++i) steps_of_[trees.steps[i].process.value()].push_back(i);
     for (uint32_t p = 0; p < store.processes.size(); ++p) {
       const auto& process = store.processes[p];
@@ -49,10 +49,47 @@ class Aligner {
         AlignStep(record, ProcessRow(steps_of_.begin()->first));
         record.align_confidence *= 0.5;
       }
+      trees_.logs_in_steps += record.step.valid();
     }
+    RelateClocks();
   }
 
  private:
+  /// Which basis the records in traced time have, and how far they can be off.
+  void RelateClocks() {
+    if (trees_.steps.empty() || store_.logs.empty()) return;
+    Nanos begin = trees_.steps.front().begin;
+    Nanos end = trees_.steps.front().end;
+    for (const Step& step : trees_.steps) {
+      begin = std::min(begin, step.begin);
+      end = std::max(end, step.end);
+    }
+    std::map<trace::TimeBasis, std::pair<size_t, Nanos>> bases;  // basis -> (records, largest error)
+    for (const LogRecord& record : store_.logs) {
+      if (record.at == trace::kNoTime || record.at + record.at_error < begin || record.at - record.at_error > end) continue;
+      auto& [count, error] = bases[record.basis];
+      ++count;
+      error = std::max(error, record.at_error);
+    }
+    size_t most = 0;
+    for (const auto& [basis, what] : bases) {
+      if (basis == trace::TimeBasis::kNeighbour || basis == trace::TimeBasis::kNone || what.first <= most) continue;
+      most = what.first;
+      trees_.log_clock_method = BasisText(basis);
+      trees_.log_clock_error = what.second;
+    }
+    if (most == 0) trees_.log_clock_method = "no record with a time of its own falls into traced time";
+  }
+
+  static const char* BasisText(trace::TimeBasis basis) {
+    switch (basis) {
+      case trace::TimeBasis::kArrival: return "arrival times of the lines";
+      case trace::TimeBasis::kStamp: return "the lines' own stamps";
+      case trace::TimeBasis::kRelative: return "times since start, anchored";
+      default: return "none";
+    }
+  }
+
   template <class Key>
   static void Unique(std::map<Key, ProcessRow>& map, const Key& key, uint32_t row) {
     const auto [it, fresh] = map.try_emplace(key, ProcessRow(row));
@@ -137,7 +174,7 @@ class Aligner {
   }
 
   trace::Store& store_;
-  const trace::Trees& trees_;
+  trace::Trees& trees_;
   std::map<uint32_t, std::vector<uint32_t>> steps_of_;
   std::map<int64_t, ProcessRow> by_pid_;
   std::map<int, ProcessRow> by_rank_;
@@ -146,6 +183,6 @@ class Aligner {
 
 }  // namespace
 
-void AlignLogs(trace::Store& store, const trace::Trees& trees) { Aligner(store, trees).Run(); }
+void AlignLogs(trace::Store& store, trace::Trees& trees) { Aligner(store, trees).Run(); }
 
 }  // namespace teller::align

@@ -10,6 +10,7 @@ namespace teller::align {
 /// name, else by the only traced process of the run. Its step is the one whose interval, widened by the gap before it and
 /// by the record's time error, holds the record's time; when the error spans several steps the confidence is one over
 /// their number, and statistics lines that tell a step's tokens pick the step whose shape they fit.
-void AlignLogs(trace::Store& store, const trace::Trees& trees);
+/// Fills the log clock of `trees`: the basis of the records that fall into traced time, and the largest error among them.
+void AlignLogs(trace::Store& store, trace::Trees& trees);
 
 }  // namespace teller::align

@@ -90,6 +90,14 @@ void Number(std::vector<Finding>& findings) {
   }
 }
 
+/// True when the traces show operators or kernels; an idle process's file does not.
+bool HoldsWork(const trace::Store& store) {
+  for (size_t row = 0; row < store.spans.size(); ++row) {
+    if (store.kind(row) == trace::SpanKind::kOp || store.kind(row) == trace::SpanKind::kKernel) return true;
+  }
+  return false;
+}
+
 /// What stands in the way of an answer when nothing was found.
 std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees, const std::vector<StepNormal>& normals) {
   std::vector<std::string> missing;
@@ -97,9 +105,9 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   for (const auto& normal : normals) judged += normal.judged;
   if (!store.spans.size() && store.logs.empty() && store.comm_records.empty()) {
     missing.push_back("the inputs hold no spans and no log records: capture a torch.profiler trace of 20 or more steps, or the service log");
-  } else if (store.spans.size() > 0 && trees.steps.empty() && store.logs.empty()) {
+  } else if (trees.steps.empty() && HoldsWork(store)) {
     missing.push_back("no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
-  } else if (!trees.steps.empty() && judged == 0 && store.logs.empty()) {
+  } else if (!trees.steps.empty() && judged == 0) {
     missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
   }
   std::set<int> ranks;

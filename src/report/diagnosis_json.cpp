@@ -39,6 +39,10 @@ Json Input(const engine::Run& run) {
   const Json clock = {{"domain", OrNull(summary.clock_domain)},
                       {"error_ns", stitched ? Json(run.trees.clock_error) : Json(nullptr)},
                       {"method", OrNull(run.trees.clock_method)}};
+  const bool related = !run.trees.log_clock_method.empty();
+  const Json log_clock = {{"error_ns", related ? Json(run.trees.log_clock_error) : Json(nullptr)},
+                          {"method", OrNull(run.trees.log_clock_method)},
+                          {"records_in_steps", run.trees.logs_in_steps}};
   return {{"files", files},
           {"ranks", summary.ranks},
           {"steps", summary.steps},
@@ -47,7 +51,8 @@ Json Input(const engine::Run& run) {
           {"log_records", summary.log_records},
           {"begin_ns", JsonTime(summary.begin)},
           {"end_ns", JsonTime(summary.end)},
-          {"clock", clock}};
+          {"clock", clock},
+          {"log_clock", log_clock}};
 }
 
 Json Verdict(const trace::Diagnosis& diagnosis) {

@@ -211,6 +211,12 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
     if (run.trees.clock_error > 0) clock += ", +/- " + Duration(run.trees.clock_error);
     page.Field("", clock);
   }
+  if (!run.trees.log_clock_method.empty()) {
+    std::string clock = "logs on the trace clock by " + run.trees.log_clock_method;
+    if (run.trees.log_clock_error > 0) clock += ", +/- " + Duration(run.trees.log_clock_error);
+    clock += "; " + std::to_string(run.trees.logs_in_steps) + " records fall into steps";
+    page.Field("", clock);
+  }
 }
 
 void AddUnusedFiles(const trace::Store& store, Page& page) {

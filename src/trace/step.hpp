@@ -76,7 +76,12 @@ struct Trees {
   uint64_t gpu_work_linked = 0;           ///< of these, with a launch in the file
   uint64_t gpu_work_unlaunched = 0;       ///< of these, the launch is not in the file
   Nanos clock_error = 0;                  ///< half width of the cross-rank clock uncertainty
-  std::string clock_method;               ///< "collectives", "same host", "none"
+  std::string clock_method;               ///< "collectives", "single clock", "none"
+
+  // Filled by align:
+  std::string log_clock_method;           ///< how log times lie on the trace clock; empty without both
+  Nanos log_clock_error = 0;              ///< half width of what that leaves open, for the records in traced time
+  uint64_t logs_in_steps = 0;             ///< records tied to a step
 };
 
 }  // namespace teller::trace

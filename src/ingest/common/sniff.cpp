@@ -108,10 +108,41 @@ bool LooksBinary(std::string_view head) {
   return odd * 50 > head.size();  // logs hold stray control characters, never 2 % of them
 }
 
+/// "name{labels} value": one sample of the Prometheus text format.
+bool IsSample(std::string_view line) {
+  size_t at = 0;
+  while (at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) || line[at] == '_' || line[at] == ':')) ++at;
+  if (at == 0 || std::isdigit(static_cast<unsigned char>(line[0]))) return false;
+  if (at < line.size() && line[at] == '{') {
+    const size_t close = line.rfind('}');
+    if (close == std::string_view::npos || close < at) return false;
+    at = close + 1;
+  }
+  if (at >= line.size() || line[at] != ' ') return false;
+  const std::string_view value = line.substr(at + 1);
+  return !value.empty() && value.find_first_not_of("0123456789+-.eEnaNIif ") == std::string_view::npos;
+}
+
+/// True when nearly all whole lines of the head are samples; comments do not count.
+bool LooksLikeMetrics(std::string_view head) {
+  size_t lines = 0;
+  size_t samples = 0;
+  for (size_t begin = 0; begin < head.size() && lines < 50;) {
+    const size_t end = head.find('\n', begin);
+    if (end == std::string_view::npos) break;  // the last line may be cut
+    const std::string_view line = head.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line.front() == '#') continue;
+    ++lines;
+    samples += IsSample(line);
+  }
+  return lines > 0 && samples * 10 >= lines * 9;
+}
+
 Sniffed SniffText(std::string_view head, std::string_view path) {
   const std::string_view text = SkipSpace(head);
   if (LooksLikeArrivals(head)) return {Kind::kArrival, {}};
-  if (StartsWith(text, "# HELP ") || StartsWith(text, "# TYPE ") || (text.front() == '#' && Has(text, "\n# TYPE "))) {
+  if (StartsWith(text, "# HELP ") || StartsWith(text, "# TYPE ") || LooksLikeMetrics(head)) {
     return {Kind::kOther, "Prometheus metrics are not read by this version"};
   }
   if (StartsWith(text, "<?xml") || StartsWith(text, "<system") || StartsWith(text, "<!DOCTYPE")) {
