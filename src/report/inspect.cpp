@@ -1,9 +1,9 @@
 #include "report/inspect.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
@@ -45,7 +45,8 @@ std::string ProcessText(const trace::Process& process, uint64_t spans) {
     parts.push_back(process.world_size ? fmt::format("rank {} of {}", *process.rank, *process.world_size)
                                        : fmt::format("rank {}", *process.rank));
   }
-  if (!process.name.empty()) parts.push_back(process.name + (process.name_inferred ? " (by its place in the run)" : ""));
+  if (!process.name.empty())
+    parts.push_back(process.name + (process.name_inferred ? " (by its place in the run)" : ""));
   if (!process.engine.empty()) parts.push_back(process.engine);
   parts.push_back(Count(spans, "span"));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -139,15 +140,16 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
   if (trees.gpu_work > 0 || !trees.collectives.empty()) {
     page.Gap();
     page.Head("Links");
-    page.Field("launches", fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
-                                       Count(trees.gpu_work_linked), Count(trees.gpu_work),
-                                       Count(trees.gpu_work_unlaunched)));
+    page.Field("launches",
+               fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
+                           Count(trees.gpu_work_linked), Count(trees.gpu_work), Count(trees.gpu_work_unlaunched)));
     page.Field("collectives", Count(trees.collectives.size()) + " matched over ranks");
   }
   if (!run.store.logs.empty()) {
     page.Gap();
     page.Head("Log records by writer");
-    for (const auto& [source, n] : RecordsBySource(run.store)) page.Line(2, fmt::format("{:>12}  {}", Count(n), source));
+    for (const auto& [source, n] : RecordsBySource(run.store))
+      page.Line(2, fmt::format("{:>12}  {}", Count(n), source));
   }
   AddDiagnostics(run.store, page);
   return page.Take();
@@ -172,9 +174,10 @@ Json InspectToJson(const engine::Run& run) {
           {"spans", summary.spans},
           {"steps", summary.steps},
           {"collectives", run.trees.collectives.size()},
-          {"gpu_work", {{"with_correlation", run.trees.gpu_work},
-                        {"linked", run.trees.gpu_work_linked},
-                        {"launched_outside", run.trees.gpu_work_unlaunched}}},
+          {"gpu_work",
+           {{"with_correlation", run.trees.gpu_work},
+            {"linked", run.trees.gpu_work_linked},
+            {"launched_outside", run.trees.gpu_work_unlaunched}}},
           {"log_records", summary.log_records},
           {"log_sources", sources},
           {"begin_ns", JsonTime(summary.begin)},
