@@ -1,5 +1,6 @@
 #include "cli/cli.hpp"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -7,8 +8,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-
-#include <fmt/format.h>
 
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
@@ -106,8 +105,9 @@ class Session {
 
   base::Status Run(const TreeOptions& what, Output& output) {
     if (what.stats) return output.Write(report::StatsToText(run_, PeakBytes(), Text()));
-    const report::TreeTextOptions options{
-        .text = Text(), .depth = what.depth, .hide_below = command_.common.all ? 0 : report::TreeTextOptions().hide_below};
+    const report::TreeTextOptions options{.text = Text(),
+                                          .depth = what.depth,
+                                          .hide_below = command_.common.all ? 0 : report::TreeTextOptions().hide_below};
     if (what.step) return WriteStep(what, options, output);
     TELLER_TRY(output.Write(report::StepsToText(run_, what.rank, options.text)));
     bool any = !what.rank;
@@ -134,7 +134,8 @@ class Session {
       TELLER_TRY(output.Write(report::StepHeadToText(run_, step, options.text) +
                               report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options) + "\n"));
     }
-    if (!any) return NoSuch(fmt::format("step {}{}", *what.step, what.rank ? fmt::format(" of rank {}", *what.rank) : ""));
+    if (!any)
+      return NoSuch(fmt::format("step {}{}", *what.step, what.rank ? fmt::format(" of rank {}", *what.rank) : ""));
     return {};
   }
 

@@ -1,8 +1,7 @@
 #include "cli/options.hpp"
 
-#include <sstream>
-
 #include <CLI/CLI.hpp>
+#include <sstream>
 
 #include "report/version.hpp"
 
@@ -10,9 +9,11 @@ namespace teller::cli {
 
 namespace {
 
-constexpr const char* kAbout = "TELLER finds the root cause of slow, stuck or failing LLM inference in trace files and logs.";
+constexpr const char* kAbout =
+    "TELLER finds the root cause of slow, stuck or failing LLM inference in trace files and logs.";
 constexpr const char* kExitCodes =
-    "Exit status: 0 done, 1 a finding and --fail-on-finding was given, 2 could not do it, 3 done but some input was lost or wrong.";
+    "Exit status: 0 done, 1 a finding and --fail-on-finding was given, 2 could not do it, 3 done but some input was "
+    "lost or wrong.";
 
 struct All {
   CommonOptions common;
@@ -29,7 +30,9 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("-o,--output", common.output, "Write here instead of standard output")->type_name("FILE");
-  app.add_option("--threads", common.threads, "Worker threads; 0 = one per core")->type_name("N")->check(CLI::Range(0u, 1024u));
+  app.add_option("--threads", common.threads, "Worker threads; 0 = one per core")
+      ->type_name("N")
+      ->check(CLI::Range(0u, 1024u));
   app.add_flag("--no-color", common.no_color, "No colour, also on a terminal (so does NO_COLOR)");
   app.add_flag("-q,--quiet", common.quiet, "No progress and no remarks on standard error");
   app.add_flag("--all", common.all, "Show everything instead of the most important");
@@ -37,7 +40,8 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
 }
 
 void AddCommands(CLI::App& app, All& all) {
-  CLI::App* diagnose = app.add_subcommand("diagnose", "Say which step is abnormal, who caused it, why, and what to do first");
+  CLI::App* diagnose =
+      app.add_subcommand("diagnose", "Say which step is abnormal, who caused it, why, and what to do first");
   AddCommon(*diagnose, all.common, "Run directory, trace files, logs or patterns");
   diagnose->add_option("-f,--format", all.diagnose.format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))

@@ -19,7 +19,7 @@ struct CommonOptions {
 };
 
 struct DiagnoseOptions {
-  std::string format = "text";     ///< text, json, html
+  std::string format = "text";  ///< text, json, html
   double false_alarms = 0.01;
   bool fail_on_finding = false;
 };
@@ -31,7 +31,7 @@ struct InspectOptions {
 struct TreeOptions {
   std::optional<uint32_t> step;
   std::optional<int> rank;
-  unsigned depth = 0;              ///< 0 = no bound
+  unsigned depth = 0;  ///< 0 = no bound
   bool stats = false;
 };
 
@@ -52,8 +52,8 @@ struct Command {
 /// A command, or text that was asked for instead (help, version), or what is wrong with the arguments.
 struct Parsed {
   std::optional<Command> command;
-  std::string text;                ///< help or version for stdout
-  std::string error;               ///< one line
+  std::string text;   ///< help or version for stdout
+  std::string error;  ///< one line
 };
 Parsed ParseArguments(int argc, const char* const* argv);
 

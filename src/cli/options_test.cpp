@@ -11,8 +11,8 @@ Parsed Parse(std::vector<const char*> args) {
 }
 
 TEST(ParseArguments, ReadsDiagnose) {
-  const Parsed parsed = Parse({"diagnose", "run", "more", "--logs", "a.log", "--logs", "b.log", "--format", "json", "--false-alarms", "0.05",
-                               "--fail-on-finding", "--threads", "2", "-o", "out"});
+  const Parsed parsed = Parse({"diagnose", "run", "more", "--logs", "a.log", "--logs", "b.log", "--format", "json",
+                               "--false-alarms", "0.05", "--fail-on-finding", "--threads", "2", "-o", "out"});
   ASSERT_TRUE(parsed.command) << parsed.error;
   EXPECT_EQ(parsed.command->common.paths, (std::vector<std::string>{"run", "more"}));
   EXPECT_EQ(parsed.command->common.logs, (std::vector<std::string>{"a.log", "b.log"}));
@@ -40,9 +40,14 @@ TEST(ParseArguments, ReadsTree) {
 }
 
 TEST(ParseArguments, WrongArgumentsAreOneLine) {
-  for (const std::vector<const char*>& args :
-       {std::vector<const char*>{}, {"nonsense"}, {"diagnose"}, {"diagnose", "x", "--format", "xml"}, {"diagnose", "x", "--false-alarms", "2"},
-        {"tree", "x", "--step", "abc"}, {"export", "x", "--to", "nothing"}, {"diagnose", "x", "--unknown"}}) {
+  for (const std::vector<const char*>& args : {std::vector<const char*>{},
+                                               {"nonsense"},
+                                               {"diagnose"},
+                                               {"diagnose", "x", "--format", "xml"},
+                                               {"diagnose", "x", "--false-alarms", "2"},
+                                               {"tree", "x", "--step", "abc"},
+                                               {"export", "x", "--to", "nothing"},
+                                               {"diagnose", "x", "--unknown"}}) {
     const Parsed parsed = Parse(args);
     EXPECT_FALSE(parsed.command);
     EXPECT_FALSE(parsed.error.empty());

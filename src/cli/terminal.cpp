@@ -1,6 +1,7 @@
 #include "cli/terminal.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -12,8 +13,6 @@
 #include <cstring>
 #include <mutex>
 #include <utility>
-
-#include <fmt/format.h>
 
 namespace teller::cli {
 
@@ -43,7 +42,9 @@ class TerminalProgress : public base::Progress {
     last_ = now;
     shown_ = true;
     const std::string part =
-        total == 0 ? "" : fmt::format(" {:3.0f} %", 100 * static_cast<double>(std::min(done, total)) / static_cast<double>(total));
+        total == 0
+            ? ""
+            : fmt::format(" {:3.0f} %", 100 * static_cast<double>(std::min(done, total)) / static_cast<double>(total));
     Show(fmt::format("\r\x1b[K{}{}", stage, part));
   }
 
@@ -131,9 +132,8 @@ base::Status Output::Close() {
   if (!owned_ || fd_ < 0) return {};
   const bool failed = close(std::exchange(fd_, -1)) != 0;
   if (!failed) return {};
-  return base::Error{.code = base::Code::kUnreadable,
-                     .message = fmt::format("cannot write: {}", std::strerror(errno)),
-                     .path = name_};
+  return base::Error{
+      .code = base::Code::kUnreadable, .message = fmt::format("cannot write: {}", std::strerror(errno)), .path = name_};
 }
 
 }  // namespace teller::cli

@@ -13,7 +13,8 @@ namespace teller::cli {
 /// Columns of the terminal on `fd`: the COLUMNS variable, what the terminal says, or 80; within 40..200.
 size_t TerminalWidth(int fd);
 
-/// True when colour is wanted on `fd`: it is a terminal that knows colours, NO_COLOR is not set, the user did not refuse.
+/// True when colour is wanted on `fd`: it is a terminal that knows colours, NO_COLOR is not set, the user did not
+/// refuse.
 bool WantsColor(int fd, bool refused);
 
 /// Shows the stage and how far it is on stderr, once the work took longer than half a second; nothing when stderr is no

@@ -165,7 +165,9 @@ class Builder {
 
 }  // namespace
 
-CallTree BuildCallTree(const engine::Run& run, const CallTreeScope& scope) { return Builder(run, scope).Build(); }
+CallTree BuildCallTree(const engine::Run& run, const CallTreeScope& scope) {
+  return Builder(run, scope).Build();
+}
 
 std::string NodeLabel(const trace::Store& store, const CallNode& node) {
   if (!node.is_lane) return std::string(store.text(node.name));
@@ -173,7 +175,8 @@ std::string NodeLabel(const trace::Store& store, const CallNode& node) {
   return ProcessLabel(store, track.process) + ", " + TrackLabel(track);
 }
 
-const CallNode* FollowFrames(const trace::Store& store, const CallTree& tree, const CallNode* node, std::string& label) {
+const CallNode* FollowFrames(const trace::Store& store, const CallTree& tree, const CallNode* node,
+                             std::string& label) {
   label = NodeLabel(store, *node);
   size_t skipped = 0;
   while (node->kind == SpanKind::kPython && node->children.size() == 1) {

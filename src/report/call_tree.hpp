@@ -12,32 +12,32 @@ namespace teller::report {
 /// One line of a call tree: all calls of one name under one parent.
 struct CallNode {
   trace::StringId name;
-  trace::TrackRow track;                      ///< of the first call; the lane itself for top nodes
+  trace::TrackRow track;  ///< of the first call; the lane itself for top nodes
   trace::SpanKind kind = trace::SpanKind::kOther;
-  bool is_lane = false;                       ///< top node that stands for a thread or stream
+  bool is_lane = false;  ///< top node that stands for a thread or stream
   uint64_t count = 0;
-  base::Nanos total = 0;                      ///< sum of durations
-  base::Nanos self = 0;                       ///< total less that of children on the same lane
-  base::Nanos weight = 0;                     ///< total, or what lies below when that is more (GPU work outlasts its launch)
-  base::Nanos first = base::kNoTime;          ///< begin of the first call
+  base::Nanos total = 0;              ///< sum of durations
+  base::Nanos self = 0;               ///< total less that of children on the same lane
+  base::Nanos weight = 0;             ///< total, or what lies below when that is more (GPU work outlasts its launch)
+  base::Nanos first = base::kNoTime;  ///< begin of the first call
   base::Nanos longest = 0;
   trace::SpanRow longest_span;
-  std::vector<uint32_t> children;             ///< order: by first
+  std::vector<uint32_t> children;  ///< order: by first
 };
 
 /// Which part of a run a call tree shows.
 struct CallTreeScope {
-  std::optional<trace::ProcessRow> process;   ///< none = all
-  base::Nanos begin = base::kNoTime;          ///< spans that begin in [begin, end); kNoTime = all
+  std::optional<trace::ProcessRow> process;  ///< none = all
+  base::Nanos begin = base::kNoTime;         ///< spans that begin in [begin, end); kNoTime = all
   base::Nanos end = base::kNoTime;
 };
 
-/// Calls merged by name under their parent: python -> op -> runtime -> kernel. GPU work hangs under its launch, whenever
-/// it ran; GPU work without one under its stream. Immutable.
+/// Calls merged by name under their parent: python -> op -> runtime -> kernel. GPU work hangs under its launch,
+/// whenever it ran; GPU work without one under its stream. Immutable.
 struct CallTree {
   std::vector<CallNode> nodes;
-  std::vector<uint32_t> lanes;                ///< top nodes; order: by process, then track
-  std::vector<uint32_t> node_of;              ///< by span row; kNoNode = not in scope
+  std::vector<uint32_t> lanes;    ///< top nodes; order: by process, then track
+  std::vector<uint32_t> node_of;  ///< by span row; kNoNode = not in scope
 
   static constexpr uint32_t kNoNode = UINT32_MAX;
 };

@@ -11,9 +11,15 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-Json OrNull(const std::optional<int>& value) { return value ? Json(*value) : Json(nullptr); }
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
-Json OrNull(base::FileRow file) { return file.valid() ? Json(file.value()) : Json(nullptr); }
+Json OrNull(const std::optional<int>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json OrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+Json OrNull(base::FileRow file) {
+  return file.valid() ? Json(file.value()) : Json(nullptr);
+}
 
 Json Input(const engine::Run& run) {
   const Summary summary = Summarize(run);
@@ -56,8 +62,8 @@ Json Input(const engine::Run& run) {
 }
 
 Json Verdict(const trace::Diagnosis& diagnosis) {
-  Json verdict = {{"status", Name(diagnosis.status)}, {"confidence", nullptr},        {"class", nullptr},
-                  {"summary", diagnosis.summary},     {"first_action", nullptr},      {"missing", diagnosis.missing}};
+  Json verdict = {{"status", Name(diagnosis.status)}, {"confidence", nullptr},   {"class", nullptr},
+                  {"summary", diagnosis.summary},     {"first_action", nullptr}, {"missing", diagnosis.missing}};
   if (diagnosis.status == trace::VerdictStatus::kNormal) return verdict;
   const trace::FaultClass fault =
       diagnosis.findings.empty() ? trace::FaultClass::kUnknown : diagnosis.findings.front().fault;
@@ -98,9 +104,12 @@ Json EvidenceList(const trace::Store& store, const std::vector<trace::Evidence>&
 }
 
 Json CulpritToJson(const trace::Culprit& culprit) {
-  return {{"rank", OrNull(culprit.rank)},     {"process", OrNull(culprit.process)},
-          {"thread", OrNull(culprit.thread)}, {"layer", OrNull(culprit.layer)},
-          {"op", OrNull(culprit.op)},         {"module", OrNull(culprit.module)},
+  return {{"rank", OrNull(culprit.rank)},
+          {"process", OrNull(culprit.process)},
+          {"thread", OrNull(culprit.thread)},
+          {"layer", OrNull(culprit.layer)},
+          {"op", OrNull(culprit.op)},
+          {"module", OrNull(culprit.module)},
           {"log_record", OrNull(culprit.log_record)}};
 }
 
@@ -136,7 +145,9 @@ Json FindingToJson(const trace::Store& store, const trace::Finding& finding) {
 
 }  // namespace
 
-Json JsonTime(base::Nanos at) { return at == base::kNoTime ? Json(nullptr) : Json(at); }
+Json JsonTime(base::Nanos at) {
+  return at == base::kNoTime ? Json(nullptr) : Json(at);
+}
 
 Json DiagnosticsToJson(const trace::Store& store) {
   Json out = Json::array();
@@ -170,6 +181,8 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
           {"diagnostics", DiagnosticsToJson(run.store)}};
 }
 
-std::string JsonText(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string JsonText(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace teller::report

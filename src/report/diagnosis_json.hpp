@@ -1,15 +1,15 @@
 #pragma once
 
-#include <string>
-
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "engine/engine.hpp"
 
 namespace teller::report {
 
 /// The verdict as one JSON object, schema "teller.diagnosis/1" (docs/reference/teller.diagnosis-1.schema.json).
-/// Times are integers; what does not apply is null; bytes that are no UTF-8 are replaced. At most 20 findings unless `all`.
+/// Times are integers; what does not apply is null; bytes that are no UTF-8 are replaced. At most 20 findings unless
+/// `all`.
 nlohmann::ordered_json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, bool all);
 
 /// JSON text of `value`, with bytes that are no UTF-8 replaced and a line break at the end.

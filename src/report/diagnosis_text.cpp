@@ -1,9 +1,9 @@
 #include "report/diagnosis_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "report/printable.hpp"
 #include "report/summary.hpp"
@@ -145,7 +145,8 @@ void AddFinding(const trace::Store& store, const Finding& finding, const Diagnos
   if (!finding.explanation.empty() && finding.explanation != told.summary) page.Field("why", finding.explanation);
   AddEvidence(store, finding, page);
   std::vector<std::string> others;
-  for (const trace::Alternative& a : finding.alternatives) others.push_back(fmt::format("{} ({:.2f})", Name(a.fault), a.p));
+  for (const trace::Alternative& a : finding.alternatives)
+    others.push_back(fmt::format("{} ({:.2f})", Name(a.fault), a.p));
   if (!others.empty()) page.Field("or", fmt::format("{}", fmt::join(others, ", ")));
   if (finding.fault != told.findings.front().fault) page.Field("do first", FirstAction(finding.fault));
 }
@@ -246,7 +247,8 @@ void AddDiagnostics(const trace::Store& store, Page& page) {
     page.Paragraph(6, group.kind->text);
     const size_t shown = page.options().all ? group.places.size() : std::min(group.places.size(), kShownPlaces);
     for (size_t i = 0; i < shown; ++i) page.Paragraph(6, group.places[i], Ink::kDim);
-    if (group.places.size() > shown) page.Paragraph(6, fmt::format("and {} more files", group.places.size() - shown), Ink::kDim);
+    if (group.places.size() > shown)
+      page.Paragraph(6, fmt::format("and {} more files", group.places.size() - shown), Ink::kDim);
   }
 }
 

@@ -1,9 +1,9 @@
 #include "report/inspect.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
@@ -15,6 +15,8 @@ namespace teller::report {
 using Json = nlohmann::ordered_json;
 
 namespace {
+
+constexpr size_t kShownCollectives = 8;
 
 std::vector<uint64_t> SpansByCategory(const trace::Store& store) {
   std::vector<uint64_t> counts(store.categories.size());
@@ -45,7 +47,8 @@ std::string ProcessText(const trace::Process& process, uint64_t spans) {
     parts.push_back(process.world_size ? fmt::format("rank {} of {}", *process.rank, *process.world_size)
                                        : fmt::format("rank {}", *process.rank));
   }
-  if (!process.name.empty()) parts.push_back(process.name + (process.name_inferred ? " (by its place in the run)" : ""));
+  if (!process.name.empty())
+    parts.push_back(process.name + (process.name_inferred ? " (by its place in the run)" : ""));
   if (!process.engine.empty()) parts.push_back(process.engine);
   parts.push_back(Count(spans, "span"));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -81,6 +84,57 @@ void AddProcesses(const trace::Store& store, Page& page) {
   for (size_t i = 0; i < store.processes.size(); ++i) {
     page.Field("pid " + store.processes[i].pid, ProcessText(store.processes[i], spans[i]));
   }
+}
+
+/// Time that all members together waited for the last one.
+base::Nanos TotalWait(const trace::Collective& collective) {
+  base::Nanos wait = 0;
+  for (const trace::CollectiveMember& member : collective.members) wait += member.wait;
+  return wait;
+}
+
+/// Order: most waited for first.
+std::vector<const trace::Collective*> ByWait(const trace::Trees& trees) {
+  std::vector<const trace::Collective*> order;
+  for (const trace::Collective& collective : trees.collectives) order.push_back(&collective);
+  std::stable_sort(order.begin(), order.end(), [](const trace::Collective* a, const trace::Collective* b) {
+    return TotalWait(*a) > TotalWait(*b);
+  });
+  return order;
+}
+
+void AddCollectives(const engine::Run& run, Page& page) {
+  const std::vector<const trace::Collective*> order = ByWait(run.trees);
+  if (order.empty()) return;
+  page.Gap();
+  const size_t shown = page.options().all ? order.size() : std::min(order.size(), kShownCollectives);
+  page.Head(fmt::format("Collectives: {}{}", Count(order.size()), shown < order.size() ? "; the most waited for" : ""));
+  page.Line(2, fmt::format("{:>10} {:>10} {:>5}  {:>10}  {}", "waited", "transfer", "late", "late by", "what"),
+            Ink::kDim);
+  for (size_t i = 0; i < shown; ++i) {
+    const trace::Collective& c = *order[i];
+    page.Line(2,
+              fmt::format("{:>10} {:>10} {:>5}  {:>10}  {} of {} ranks", Duration(TotalWait(c)), Duration(c.transfer),
+                          c.late_rank, Duration(c.late_by), run.store.text(c.name), c.members.size()));
+  }
+}
+
+Json CollectivesToJson(const engine::Run& run) {
+  Json out = Json::array();
+  for (const trace::Collective& c : run.trees.collectives) {
+    Json members = Json::array();
+    for (const trace::CollectiveMember& m : c.members) {
+      members.push_back(
+          {{"rank", m.rank}, {"arrival_ns", JsonTime(m.arrival)}, {"end_ns", JsonTime(m.end)}, {"wait_ns", m.wait}});
+    }
+    out.push_back({{"name", std::string(run.store.text(c.name))},
+                   {"group", c.group},
+                   {"late_rank", c.late_rank < 0 ? Json(nullptr) : Json(c.late_rank)},
+                   {"late_by_ns", c.late_by},
+                   {"transfer_ns", c.transfer},
+                   {"members", members}});
+  }
+  return out;
 }
 
 std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {
@@ -136,18 +190,19 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
   AddProcesses(run.store, page);
   AddCounts(run.store, page);
   const trace::Trees& trees = run.trees;
-  if (trees.gpu_work > 0 || !trees.collectives.empty()) {
+  if (trees.gpu_work > 0) {
     page.Gap();
     page.Head("Links");
-    page.Field("launches", fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
-                                       Count(trees.gpu_work_linked), Count(trees.gpu_work),
-                                       Count(trees.gpu_work_unlaunched)));
-    page.Field("collectives", Count(trees.collectives.size()) + " matched over ranks");
+    page.Field("launches",
+               fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
+                           Count(trees.gpu_work_linked), Count(trees.gpu_work), Count(trees.gpu_work_unlaunched)));
   }
+  AddCollectives(run, page);
   if (!run.store.logs.empty()) {
     page.Gap();
     page.Head("Log records by writer");
-    for (const auto& [source, n] : RecordsBySource(run.store)) page.Line(2, fmt::format("{:>12}  {}", Count(n), source));
+    for (const auto& [source, n] : RecordsBySource(run.store))
+      page.Line(2, fmt::format("{:>12}  {}", Count(n), source));
   }
   AddDiagnostics(run.store, page);
   return page.Take();
@@ -171,10 +226,11 @@ Json InspectToJson(const engine::Run& run) {
           {"ranks", summary.ranks},
           {"spans", summary.spans},
           {"steps", summary.steps},
-          {"collectives", run.trees.collectives.size()},
-          {"gpu_work", {{"with_correlation", run.trees.gpu_work},
-                        {"linked", run.trees.gpu_work_linked},
-                        {"launched_outside", run.trees.gpu_work_unlaunched}}},
+          {"collectives", CollectivesToJson(run)},
+          {"gpu_work",
+           {{"with_correlation", run.trees.gpu_work},
+            {"linked", run.trees.gpu_work_linked},
+            {"launched_outside", run.trees.gpu_work_unlaunched}}},
           {"log_records", summary.log_records},
           {"log_sources", sources},
           {"begin_ns", JsonTime(summary.begin)},

@@ -1,9 +1,9 @@
 #include "report/logs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
@@ -22,7 +22,9 @@ namespace {
 constexpr size_t kShownRecords = 200;
 constexpr size_t kShownTemplates = 40;
 
-std::string_view FirstLine(std::string_view text) { return text.substr(0, text.find('\n')); }
+std::string_view FirstLine(std::string_view text) {
+  return text.substr(0, text.find('\n'));
+}
 
 std::string_view BasisName(TimeBasis basis) {
   switch (basis) {
@@ -67,8 +69,9 @@ void AddRecords(const trace::Store& store, Page& page) {
     file = log.file;
     // "~" marks a time that is not the record's own.
     const std::string time = log.at == trace::kNoTime ? std::string(12, '-') : TimeOfDay(log.at);
-    page.Line(2, fmt::format("{}{} {:<7} {:<14} {}", log.basis == TimeBasis::kNeighbour ? "~" : " ", time,
-                             Name(log.level), Who(log), FirstLine(log.message)),
+    page.Line(2,
+              fmt::format("{}{} {:<7} {:<14} {}", log.basis == TimeBasis::kNeighbour ? "~" : " ", time, Name(log.level),
+                          Who(log), FirstLine(log.message)),
               InkOf(log.level));
   }
   if (shown < store.logs.size()) page.Line(2, fmt::format("and {} more (--all)", store.logs.size() - shown), Ink::kDim);
@@ -92,8 +95,9 @@ void AddStatistics(const trace::Store& store, Page& page) {
   if (ranges.empty()) return;
   page.Gap();
   page.Head("Statistics lines");
-  page.Line(2, fmt::format("{:<24} {:>6} {:>10} {:>10} {:>10} {:>10}", "value", "lines", "smallest", "median", "largest",
-                           "last"),
+  page.Line(2,
+            fmt::format("{:<24} {:>6} {:>10} {:>10} {:>10} {:>10}", "value", "lines", "smallest", "median", "largest",
+                        "last"),
             Ink::kDim);
   for (const StatisticRange& r : ranges) {
     page.Line(2, fmt::format("{:<24} {:>6} {:>10.4g} {:>10.4g} {:>10.4g} {:>10.4g}", r.key, r.count, r.smallest,
@@ -170,8 +174,12 @@ Json LogsToJson(const engine::Run& run) {
   }
   Json statistics = Json::array();
   for (const StatisticRange& r : StatisticRanges(store)) {
-    statistics.push_back({{"key", r.key}, {"count", r.count}, {"smallest", r.smallest}, {"median", r.median},
-                          {"largest", r.largest}, {"last", r.last}});
+    statistics.push_back({{"key", r.key},
+                          {"count", r.count},
+                          {"smallest", r.smallest},
+                          {"median", r.median},
+                          {"largest", r.largest},
+                          {"last", r.last}});
   }
   return {{"schema", "teller.logs/1"}, {"files", files},           {"records", records},
           {"templates", templates},    {"statistics", statistics}, {"diagnostics", DiagnosticsToJson(store)}};

@@ -45,20 +45,26 @@ std::string Page::Inked(Ink ink, std::string_view text) const {
   return std::string(Start(ink)) + shown + "\x1b[0m";
 }
 
-void Page::Raw(std::string_view text) { text_.append(text).append("\n"); }
+void Page::Raw(std::string_view text) {
+  text_.append(text).append("\n");
+}
 
 void Page::Gap() {
   if (!text_.empty() && !text_.ends_with("\n\n")) text_ += '\n';
 }
 
-void Page::Head(std::string_view text) { Raw(Inked(Ink::kBold, text)); }
+void Page::Head(std::string_view text) {
+  Raw(Inked(Ink::kBold, text));
+}
 
 void Page::Line(size_t indent, std::string_view text, Ink ink) {
   const size_t room = options_.width > indent + 8 ? options_.width - indent : 8;
   Raw(std::string(indent, ' ') + Inked(ink, Printable(text, room)));
 }
 
-void Page::Paragraph(size_t indent, std::string_view text, Ink ink) { Wrap(std::string(indent, ' '), indent, text, ink); }
+void Page::Paragraph(size_t indent, std::string_view text, Ink ink) {
+  Wrap(std::string(indent, ' '), indent, text, ink);
+}
 
 void Page::Field(std::string_view label, std::string_view text, Ink ink) {
   std::string first(kFieldIndent, ' ');

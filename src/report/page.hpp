@@ -10,7 +10,7 @@ namespace teller::report {
 struct TextOptions {
   size_t width = 80;  ///< columns of the terminal
   bool color = false;
-  bool all = false;   ///< no bound on findings and lists
+  bool all = false;  ///< no bound on findings and lists
 };
 
 /// Where the text of a Page::Field begins.

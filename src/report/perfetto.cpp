@@ -1,9 +1,9 @@
 #include "report/perfetto.hpp"
 
-#include <string>
-
 #include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "report/printable.hpp"
 #include "report/summary.hpp"

@@ -1,8 +1,8 @@
 #include "report/printable.hpp"
 
-#include <cstdint>
-
 #include <fmt/format.h>
+
+#include <cstdint>
 
 namespace teller::report {
 

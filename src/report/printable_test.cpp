@@ -12,8 +12,12 @@ TEST(Printable, ShowsControlBytesAndEscapes) {
 }
 
 TEST(Printable, ShowsC1ControlsAndDirectionOverrides) {
-  EXPECT_EQ(Printable("\xC2\x9B" "1m"), "\\u{009b}1m");  // a one-character escape sequence start
-  EXPECT_EQ(Printable("a\xE2\x80\xAE" "b"), "a\\u{202e}b");
+  EXPECT_EQ(Printable("\xC2\x9B"
+                      "1m"),
+            "\\u{009b}1m");  // a one-character escape sequence start
+  EXPECT_EQ(Printable("a\xE2\x80\xAE"
+                      "b"),
+            "a\\u{202e}b");
 }
 
 TEST(Printable, KeepsTextAndShowsBrokenUtf8) {

@@ -41,8 +41,9 @@ bool HasControlBytes(std::string_view text) {
 TEST(DiagnosisToText, NamesTheCulpritAndItsProof) {
   const SampleRun sample;
   const std::string text = DiagnosisToText(sample.run, sample.diagnosis, {});
-  for (const char* part : {"ABNORMAL", "KERNEL_REGRESSION", "rank 1", "aten::mm", "[E1]", "span:21", "line:7", "13.0 ms lost",
-                           "notes.bin: neither a trace nor a log", "trace.truncated", "byte 900", "the first step warms up"}) {
+  for (const char* part :
+       {"ABNORMAL", "KERNEL_REGRESSION", "rank 1", "aten::mm", "[E1]", "span:21", "line:7", "13.0 ms lost",
+        "notes.bin: neither a trace nor a log", "trace.truncated", "byte 900", "the first step warms up"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
 }
@@ -55,7 +56,8 @@ TEST(DiagnosisToText, KeepsTheWidthAndColoursOnlyWhenAsked) {
     for (size_t at = 0; at < text.size();) {
       const size_t end = text.find('\n', at);
       // Verdict and finding heads are single lines of fixed length.
-      EXPECT_LE(Columns(std::string_view(text).substr(at, end - at)), std::max<size_t>(width, 72)) << text.substr(at, end - at);
+      EXPECT_LE(Columns(std::string_view(text).substr(at, end - at)), std::max<size_t>(width, 72))
+          << text.substr(at, end - at);
       at = end + 1;
     }
   }
@@ -106,8 +108,12 @@ TEST(DiagnosisToJson, NormalHasNoClassConfidenceOrAction) {
 }
 
 TEST(JsonText, ReplacesWhatIsNoUtf8) {
-  const std::string text = JsonText({{"name", "a\xff" "b"}});
-  EXPECT_EQ(Json::parse(text)["name"], "a\xEF\xBF\xBD" "b");
+  const std::string text = JsonText({{"name",
+                                      "a\xff"
+                                      "b"}});
+  EXPECT_EQ(Json::parse(text)["name"],
+            "a\xEF\xBF\xBD"
+            "b");
 }
 
 TEST(DiagnosisToHtml, HostileTextStaysData) {
@@ -182,7 +188,8 @@ TEST(CallTreeToText, ShowsTheChainFromPythonToKernel) {
   const SampleRun sample;
   const std::string text = CallTreeToText(sample.run, BuildCallTree(sample.run, {}), {.hide_below = 0});
   size_t at = 0;
-  for (const char* part : {"rank 0 (Worker_TP0), main", "step 0", "model.py(10): forward", "aten::mm", "cudaLaunchKernel", "gemm_kernel"}) {
+  for (const char* part : {"rank 0 (Worker_TP0), main", "step 0", "model.py(10): forward", "aten::mm",
+                           "cudaLaunchKernel", "gemm_kernel"}) {
     at = text.find(part, at);
     ASSERT_NE(at, std::string::npos) << part << "\n" << text;
   }

@@ -1,8 +1,8 @@
 #include "report/summary.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "report/units.hpp"
 

@@ -31,7 +31,8 @@ const trace::Step* FindStep(const engine::Run& run, const trace::AbnormalStep& s
 const trace::Step* LongestStep(const engine::Run& run) {
   const trace::Step* longest = nullptr;
   for (const trace::Step& step : run.trees.steps) {
-    if (longest == nullptr || std::pair(!step.observer, step.duration()) > std::pair(!longest->observer, longest->duration())) {
+    if (longest == nullptr ||
+        std::pair(!step.observer, step.duration()) > std::pair(!longest->observer, longest->duration())) {
       longest = &step;
     }
   }
@@ -130,7 +131,8 @@ class Builder {
   }
 
   bool IsSameFrame(const std::vector<uint32_t>& open, uint32_t row) const {
-    if (open.empty() || store_.kind(row) != SpanKind::kPython || store_.kind(open.back()) != SpanKind::kPython) return false;
+    if (open.empty() || store_.kind(row) != SpanKind::kPython || store_.kind(open.back()) != SpanKind::kPython)
+      return false;
     return static_cast<double>(store_.spans.duration[row]) >=
            kSameFrame * static_cast<double>(store_.spans.duration[open.back()]);
   }

@@ -1,9 +1,9 @@
 #include "report/tree_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
-
-#include <fmt/format.h>
 
 #include "report/summary.hpp"
 #include "report/units.hpp"
@@ -133,7 +133,8 @@ void AddProcessSteps(const trace::Store& store, std::vector<const trace::Step*> 
     std::stable_sort(steps.begin(), steps.end(),
                      [](const trace::Step* a, const trace::Step* b) { return a->duration() > b->duration(); });
     steps.resize(kShownSteps);
-    std::sort(steps.begin(), steps.end(), [](const trace::Step* a, const trace::Step* b) { return a->index < b->index; });
+    std::sort(steps.begin(), steps.end(),
+              [](const trace::Step* a, const trace::Step* b) { return a->index < b->index; });
   }
   page.Line(0, fmt::format("{:>6} {:>10} {:>10}  {:<23}  {}", "step", "takes", "gap", "begins", "what"), Ink::kDim);
   for (const trace::Step* step : steps) {
@@ -185,18 +186,19 @@ std::string StatsToText(const engine::Run& run, uint64_t peak_bytes, const TextO
   page.Field("names", Count(run.store.strings.size()));
   page.Field("steps", Count(trees.steps.size()));
   page.Field("collectives", Count(trees.collectives.size()));
-  page.Field("gpu work", fmt::format("{} with a correlation id; {} linked to their launch, {} launched outside the file",
-                                     Count(trees.gpu_work), Count(trees.gpu_work_linked),
-                                     Count(trees.gpu_work_unlaunched)));
+  page.Field("gpu work",
+             fmt::format("{} with a correlation id; {} linked to their launch, {} launched outside the file",
+                         Count(trees.gpu_work), Count(trees.gpu_work_linked), Count(trees.gpu_work_unlaunched)));
   page.Field("logs", Count(run.store.logs.size(), "record"));
   Nanos sum = 0;
   for (const auto& [stage, ns] : run.stage_ns) {
     page.Field(stage, Duration(ns));
     sum += ns;
   }
-  page.Field("all stages", Duration(sum) + (sum > 0 ? fmt::format(", {:.0f} MB/s", static_cast<double>(bytes) * 1e3 /
-                                                                                     static_cast<double>(sum))
-                                                    : ""));
+  page.Field(
+      "all stages",
+      Duration(sum) +
+          (sum > 0 ? fmt::format(", {:.0f} MB/s", static_cast<double>(bytes) * 1e3 / static_cast<double>(sum)) : ""));
   page.Field("peak memory", Bytes(peak_bytes));
   return page.Take();
 }

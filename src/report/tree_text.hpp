@@ -10,8 +10,8 @@ namespace teller::report {
 
 struct TreeTextOptions {
   TextOptions text;
-  unsigned depth = 0;            ///< levels below a lane; 0 = no bound
-  double hide_below = 0.005;     ///< calls that take a smaller part of their lane are summed up; 0 = show all
+  unsigned depth = 0;         ///< levels below a lane; 0 = no bound
+  double hide_below = 0.005;  ///< calls that take a smaller part of their lane are summed up; 0 = show all
 };
 
 /// The call tree of a scope, one line a call: total time, self time, count, name; repeats are one line.

@@ -1,8 +1,8 @@
 #include "report/units.hpp"
 
-#include <ctime>
-
 #include <fmt/format.h>
+
+#include <ctime>
 
 namespace teller::report {
 
@@ -32,7 +32,9 @@ std::string Duration(Nanos ns) {
   return fmt::format("{} h {} m", seconds / 3600, seconds / 60 % 60);
 }
 
-bool IsEpoch(Nanos at) { return at >= 1'000'000'000 * kSecond; }
+bool IsEpoch(Nanos at) {
+  return at >= 1'000'000'000 * kSecond;
+}
 
 std::string Time(Nanos at) {
   if (at == base::kNoTime) return "unknown";
@@ -55,7 +57,9 @@ std::string Count(uint64_t n) {
   return digits;
 }
 
-std::string Count(uint64_t n, const char* noun) { return Count(n) + " " + noun + (n == 1 ? "" : "s"); }
+std::string Count(uint64_t n, const char* noun) {
+  return Count(n) + " " + noun + (n == 1 ? "" : "s");
+}
 
 std::string Bytes(uint64_t n) {
   if (n < 1024) return fmt::format("{} B", n);

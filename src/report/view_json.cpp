@@ -29,7 +29,9 @@ constexpr size_t kMaxPoints = 4000;
 constexpr size_t kMaxNameBytes = 400;
 constexpr size_t kMaxMessageBytes = 4000;
 
-std::string ShortName(std::string_view name) { return Shortened(name, kMaxNameBytes); }
+std::string ShortName(std::string_view name) {
+  return Shortened(name, kMaxNameBytes);
+}
 
 class View {
  public:
@@ -51,8 +53,8 @@ class View {
     Json timeline = TimelineToJson();
     Json tree = TreeToJson();
     for (const trace::StringId id : names_) names.push_back(ShortName(store_.text(id)));
-    return {{"base_ns", base_}, {"names", names},          {"focus", FocusToJson()}, {"timeline", timeline},
-            {"tree", tree},     {"logs", LogsToJson()},    {"steps", StepsToJson()}};
+    return {{"base_ns", base_}, {"names", names},       {"focus", FocusToJson()}, {"timeline", timeline},
+            {"tree", tree},     {"logs", LogsToJson()}, {"steps", StepsToJson()}};
   }
 
  private:
@@ -78,7 +80,8 @@ class View {
               {"end", Rel(s.end)},
               {"gap", s.gap_before}};
     }
-    return {{"finding", focus_.finding ? Json(diagnosis_.findings[*focus_.finding].id) : Json(nullptr)}, {"step", step}};
+    return {{"finding", focus_.finding ? Json(diagnosis_.findings[*focus_.finding].id) : Json(nullptr)},
+            {"step", step}};
   }
 
   /// Spans are [begin, duration, row, name, kind, evidence ids...].
@@ -91,8 +94,8 @@ class View {
       Json spans = Json::array();
       for (const TimelineSpan& s : lane.spans) {
         const uint32_t row = s.span.value();
-        Json span = {Rel(store_.spans.begin[row]), store_.spans.duration[row], s.row,
-                     NameIndex(store_.spans.name[row]), Name(store_.kind(row))};
+        Json span = {Rel(store_.spans.begin[row]), store_.spans.duration[row], s.row, NameIndex(store_.spans.name[row]),
+                     Name(store_.kind(row))};
         AddEvidence(row, span);
         spans.push_back(std::move(span));
       }
@@ -152,8 +155,14 @@ class View {
       }
       std::string label;
       node = FollowFrames(store_, tree, node, label);
-      Json out = {open.parent, Shortened(label, 2 * kMaxNameBytes), node->is_lane ? "lane" : std::string(Name(node->kind)),
-                  node->count, node->total, node->self, Rel(node->first), node->longest};
+      Json out = {open.parent,
+                  Shortened(label, 2 * kMaxNameBytes),
+                  node->is_lane ? "lane" : std::string(Name(node->kind)),
+                  node->count,
+                  node->total,
+                  node->self,
+                  Rel(node->first),
+                  node->longest};
       if (const auto it = proofs.find(node); it != proofs.end()) {
         for (const std::string& id : it->second) out.push_back(id);
       }
@@ -252,6 +261,8 @@ class View {
 
 }  // namespace
 
-Json ViewToJson(const engine::Run& run, const trace::Diagnosis& diagnosis) { return View(run, diagnosis).Build(); }
+Json ViewToJson(const engine::Run& run, const trace::Diagnosis& diagnosis) {
+  return View(run, diagnosis).Build();
+}
 
 }  // namespace teller::report

@@ -81,6 +81,16 @@ class RealFiles(Case):
                 named = {f["culprit"]["rank"] for f in verdict["findings"][:3]}
                 self.assertTrue(ranks & named, (truth, named))
 
+    def test_wait_and_transfer_of_collectives_are_split(self):
+        data = json.loads(teller("inspect", self.needs("data/traces/param_dlrm8"), "--json").stdout)
+        waited = {}
+        for c in data["collectives"]:
+            self.assertEqual(len(c["members"]), 8)
+            waited[c["late_rank"]] = waited.get(c["late_rank"], 0) + sum(m["wait_ns"] for m in c["members"])
+            for m in c["members"]:
+                self.assertLessEqual(m["wait_ns"], m["end_ns"] - m["arrival_ns"])
+        self.assertEqual(max(waited, key=waited.get), 7)
+
     def test_late_rank_of_the_all_to_all_is_named(self):
         verdict, _ = self.diagnose(self.needs("data/traces/param_dlrm8"))
         self.assertEqual(verdict["verdict"]["status"], "abnormal")
