@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "base/memory.hpp"
 #include "base/parallel.hpp"
@@ -102,21 +103,52 @@ void NumberTexts(const Block& block, const Worker& worker, IdMaps& map, trace::S
   }
 }
 
-void AppendPoints(const Block& block, const Worker& worker, const IdMaps& map, trace::Nanos base, LaneNumbering& lanes,
-                  trace::Store& store) {
-  std::unordered_map<uint32_t, trace::TrackRow> rows;
-  for (const uint32_t lane : block.used_lanes) rows[lane] = lanes.Track(worker.lanes.Text(lane));
+/// Instants, flows and counters of one block, and where they go. Lanes are resolved before, so that jobs are
+/// independent.
+struct PointJob {
+  Block* block = nullptr;
+  trace::Nanos base_time = 0;
+  std::unordered_map<uint32_t, trace::TrackRow> tracks;  // of the lanes used
+  size_t instant = 0;
+  size_t flow = 0;
+  size_t counter = 0;
+};
+
+void CopyPoints(PointJob& job, const std::vector<IdMaps>& maps, trace::Store& store) {
+  Block& block = *job.block;
+  const IdMaps& map = maps[block.worker];
   for (const auto& point : block.instants) {
-    store.instants.push_back({point.at + base, map.strings[point.name], rows[point.lane]});
+    store.instants[job.instant++] = {point.at + job.base_time, map.strings[point.name], job.tracks[point.lane]};
   }
   for (const auto& flow : block.flows) {
-    store.flows.push_back({flow.at + base, flow.id, map.strings[flow.name], rows[flow.lane], flow.phase});
+    store.flows[job.flow++] = {flow.at + job.base_time, flow.id, map.strings[flow.name], job.tracks[flow.lane],
+                               flow.phase};
   }
   for (const auto& sample : block.counters) {
     // The process is not known yet: the track's row stands in for it until processes are named.
-    store.counters.push_back(
-        {sample.at + base, map.strings[sample.name], trace::ProcessRow(rows[sample.lane].value()), sample.value});
+    store.counters[job.counter++] = {sample.at + job.base_time, map.strings[sample.name],
+                                     trace::ProcessRow(job.tracks[sample.lane].value()), sample.value};
   }
+  block.instants = {};
+  block.flows = {};
+  block.counters = {};
+}
+
+/// Copies the points of all blocks in order.
+void CopyAllPoints(std::vector<PointJob>& jobs, const std::vector<IdMaps>& maps, trace::Store& store,
+                   unsigned threads) {
+  size_t instants = store.instants.size();
+  size_t flows = store.flows.size();
+  size_t counters = store.counters.size();
+  for (auto& job : jobs) {
+    job.instant = std::exchange(instants, instants + job.block->instants.size());
+    job.flow = std::exchange(flows, flows + job.block->flows.size());
+    job.counter = std::exchange(counters, counters + job.block->counters.size());
+  }
+  store.instants.resize(instants);
+  store.flows.resize(flows);
+  store.counters.resize(counters);
+  base::ParallelFor(threads, jobs.size(), [&](size_t i) { CopyPoints(jobs[i], maps, store); });
 }
 
 /// Drops spans of blocks beyond the limit of row numbers.
@@ -206,65 +238,72 @@ void Release(const Piece& piece) {
   }
 }
 
-/// Everything of one file but its spans; returns the sources of each of its tracks.
-std::vector<std::pair<trace::TrackRow, std::vector<Source>>> TakeFile(
-    FileParts& parts, const std::vector<std::unique_ptr<Worker>>& workers, std::vector<IdMaps>& maps,
-    trace::Store& store, std::vector<std::string>& pids) {
+/// What is to be copied where, before anything is.
+struct Plan {
+  std::vector<IdMaps> maps;  // by worker
+  std::vector<Piece> pieces;
+  std::vector<PointJob> points;
+  Assembled out;
+};
+
+/// Numbers the texts and lanes of one file and plans the copying of its blocks.
+void PlanFile(FileParts& parts, const std::vector<std::unique_ptr<Worker>>& workers, Plan& plan, trace::Store& store) {
   LaneNumbering lanes;
   for (const auto& block : parts.blocks) {
-    NumberTexts(*block, *workers[block->worker], maps[block->worker], store);
+    NumberTexts(*block, *workers[block->worker], plan.maps[block->worker], store);
     lanes.Note(*block, *workers[block->worker]);
   }
   const size_t first_track = store.tracks.size();
   lanes.MakeTracks(store);
-  std::vector<std::pair<trace::TrackRow, std::vector<Source>>> sources;
-  for (size_t i = first_track; i < store.tracks.size(); ++i) {
-    sources.emplace_back(trace::TrackRow(static_cast<uint32_t>(i)), std::vector<Source>());
-  }
+  std::vector<std::vector<Source>> sources(store.tracks.size() - first_track);  // of each track
   auto& file = store.files[parts.file.value()];
   for (uint32_t b = 0; b < parts.blocks.size(); ++b) {
     Block& block = *parts.blocks[b];
     const Worker& worker = *workers[block.worker];
-    AppendPoints(block, worker, maps[block.worker], parts.base_time, lanes, store);
+    auto& job = plan.points.emplace_back();
+    job.block = &block;
+    job.base_time = parts.base_time;
+    for (const uint32_t lane : block.used_lanes) job.tracks[lane] = lanes.Track(worker.lanes.Text(lane));
     block.tally.AddTo(file);
     store.diagnostics.Merge(block.diagnostics);
     for (const auto& segment : block.segments) {
-      const auto track = lanes.Track(worker.lanes.Text(segment.lane)).value();
-      sources[track - first_track].second.push_back({&block, b, segment.first, segment.first + segment.count});
+      const uint32_t track = job.tracks[segment.lane].value();
+      sources[track - first_track].push_back({&block, b, segment.first, segment.first + segment.count});
     }
   }
+  for (size_t i = 0; i < sources.size(); ++i) {
+    for (auto& piece : CutTrack(trace::TrackRow(static_cast<uint32_t>(first_track + i)), sources[i])) {
+      piece.base_time = parts.base_time;
+      plan.pieces.push_back(std::move(piece));
+    }
+  }
+  auto& pids = plan.out.pids;
   pids.insert(pids.end(), lanes.pids().begin(), lanes.pids().end());
-  return sources;
 }
 
 }  // namespace
 
 Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers,
                    trace::Store& store, unsigned threads, uint64_t max_spans) {
-  std::vector<IdMaps> maps(workers.size());
-  std::vector<Piece> pieces;
-  Assembled out;
+  Plan plan;
+  plan.maps.resize(workers.size());
   uint64_t total = 0;
   for (auto& parts : files) {
-    out.first_tracks.push_back(store.tracks.size());
+    plan.out.first_tracks.push_back(store.tracks.size());
     LimitSpans(parts, max_spans, total, store);
-    for (auto& [track, sources] : TakeFile(parts, workers, maps, store, out.pids)) {
-      for (auto& piece : CutTrack(track, sources)) {
-        piece.base_time = parts.base_time;
-        pieces.push_back(std::move(piece));
-      }
-    }
+    PlanFile(parts, workers, plan, store);
   }
+  plan.out.first_tracks.push_back(store.tracks.size());
+  CopyAllPoints(plan.points, plan.maps, store, threads);
   uint64_t spans = 0;
-  const ArgOffsets args = PlacePieces(pieces, store, spans);
+  const ArgOffsets args = PlacePieces(plan.pieces, store, spans);
   ResizeColumns(store, spans, args, threads);
-  const auto order = WorkOrder(pieces);
+  const auto order = WorkOrder(plan.pieces);
   base::ParallelFor(threads, order.size(), [&](size_t i) {
-    MergePiece(pieces[order[i]], maps, store);
-    Release(pieces[order[i]]);
+    MergePiece(plan.pieces[order[i]], plan.maps, store);
+    Release(plan.pieces[order[i]]);
   });
-  out.first_tracks.push_back(store.tracks.size());
-  return out;
+  return std::move(plan.out);
 }
 
 }  // namespace teller::ingest
