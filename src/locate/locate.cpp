@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
 
 #include "locate/explain.hpp"
@@ -21,6 +22,7 @@ using trace::Diagnosis;
 using trace::Finding;
 using trace::VerdictStatus;
 
+constexpr int kLargestWorld = 100'000;     // a hostile world_size must not be counted through
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -49,6 +51,27 @@ void AddLogEvidence(const trace::Store& store, const trace::Trees& trees, Findin
     finding.evidence.push_back(std::move(evidence));
     ++added;
   }
+}
+
+/// A death whose rank no log names: the one rank of the job that left no trace, where all others did.
+void NameDeadRank(const trace::Store& store, Finding& finding) {
+  if (finding.fault != trace::FaultClass::kProcDeath || finding.culprit.rank.has_value()) return;
+  std::set<int> traced;
+  std::set<int> all;
+  for (const auto& process : store.processes) {
+    if (process.rank.has_value()) traced.insert(*process.rank);
+    for (int rank = 0; rank < std::min(process.world_size.value_or(0), kLargestWorld); ++rank) all.insert(rank);
+  }
+  for (const auto& file : store.files) {
+    if (file.kind == "log" && file.rank.has_value()) all.insert(*file.rank);
+  }
+  std::vector<int> missing;
+  std::set_difference(all.begin(), all.end(), traced.begin(), traced.end(), std::back_inserter(missing));
+  if (traced.empty() || missing.size() != 1) return;
+  finding.culprit.rank = missing.front();
+  if (finding.culprit.process.empty()) finding.culprit.process = "rank" + std::to_string(missing.front());
+  finding.explanation += fmt::format(" Rank {} is the only one of {} that left no trace.", missing.front(), all.size());
+  finding.score = std::max(finding.score, 0.9);
 }
 
 void OrderFindings(std::vector<Finding>& findings) {
@@ -153,6 +176,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
+  for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);
   Number(diagnosis.findings);
