@@ -210,6 +210,7 @@ class View {
             {"process", log.process},
             {"rank", log.rank ? Json(*log.rank) : Json(nullptr)},
             {"message", Shortened(log.message, kMaxMessageBytes)},
+            {"exception", Shortened(log.exception, kMaxNameBytes)},
             {"file", log.file.valid() ? Json(log.file.value()) : Json(nullptr)},
             {"line", log.line},
             {"evidence", ids}};

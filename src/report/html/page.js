@@ -367,6 +367,14 @@
 
   const levelClass = (level) => (level === "error" || level === "fatal" ? "error" : level === "warning" ? "warning" : "info");
 
+  // Tracebacks open on demand; their first and last line say the most.
+  const message = (r) => {
+    const lines = r.message.split("\n");
+    if (lines.length <= 8) return r.message;
+    return el("details", {}, el("summary", {}, lines[0] + "\n  \u2026 " + (lines.length - 2) + " lines \u2026\n" + (r.exception || lines[lines.length - 1])),
+      lines.slice(1).join("\n"));
+  };
+
   const logs = () => {
     const records = view.logs.records;
     if (!records.length) return null;
@@ -378,7 +386,7 @@
             el("td", { class: "level" }, r.level === "unknown" ? "" : r.level),
             el("td", {}, [r.process, r.rank === null ? null : "rank " + r.rank].filter(Boolean).join(" "),
               el("div", { class: "soft small" }, (filePath(r.file) || "") + ":" + r.line)),
-            el("td", { class: "msg" }, r.evidence.map((id) => el("a", { class: "tag", href: "#" + id }, "[" + id + "] ")), r.message))))),
+            el("td", { class: "msg" }, r.evidence.map((id) => el("a", { class: "tag", href: "#" + id }, "[" + id + "] ")), message(r)))))),
         view.logs.hidden ? el("p", { class: "soft small" }, plural(view.logs.hidden, "more line") + " near it are not shown.") : null)];
   };
 
