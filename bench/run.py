@@ -80,6 +80,9 @@ def main():
     parser.add_argument("--hta", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
     options = parser.parse_args()
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    if load > 0.5 * cores:
+        print(f"note: the machine is busy (load {load:.1f} on {cores} cores); ratios of thread counts mean little")
     missed = []
     per_byte = []
     folder = tempfile.mkdtemp(prefix="teller_bench_")
