@@ -15,6 +15,8 @@ using trace::Nanos;
 using trace::ProcessRow;
 using trace::Step;
 
+constexpr size_t kMostNear = 64;  // steps that a record's time may leave open
+
 struct Owner {
   ProcessRow process;
   double confidence = 0;
@@ -142,9 +144,10 @@ class Aligner {
     for (; it != list.end(); ++it) {
       const Step& step = trees_.steps[*it];
       const Nanos begin = step.begin - std::max<Nanos>(0, step.gap_before);
-      if (begin > to) break;
+      if (begin > to || near.size() > kMostNear) break;
       near.push_back(*it);
     }
+    if (near.size() > kMostNear) return;  // a time that open ties the record to no step
     if (near.empty()) return;
     uint32_t chosen = near.front();
     double share = 1.0 / static_cast<double>(near.size());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "locate/hypothesis.hpp"
 #include "ml/robust.hpp"
@@ -16,31 +17,55 @@ constexpr size_t kFewestCollectives = 3;
 constexpr Nanos kLeaveFloor = 60 * base::kMilli;  // as for pauses: a busy host's scheduler alone stops threads that long
 constexpr double kMostlyLate = 0.7;     // a late rank is last in most of the collectives that cost something
 
-/// The profiler starts at unequal times over ranks: what happens in a process's first step is its doing.
-bool InFirstStep(const Scene& scene, const trace::CollectiveMember& member) {
-  for (const trace::Step& step : scene.trees.steps) {
-    if (step.process == member.process) return member.arrival < step.end;
+/// A process's steps in Trees::steps: [first, last).
+using Ranges = std::map<uint32_t, std::pair<uint32_t, uint32_t>>;
+
+Ranges StepRanges(const Scene& scene) {
+  Ranges ranges;
+  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+    const auto [it, fresh] = ranges.try_emplace(scene.trees.steps[s].process.value(), s, s);
+    it->second.second = s + 1;
   }
-  return false;
+  return ranges;
+}
+
+/// The profiler starts at unequal times over ranks: what happens in a process's first step is its doing.
+bool InFirstStep(const Scene& scene, const Ranges& ranges, const trace::CollectiveMember& member) {
+  const auto found = ranges.find(member.process.value());
+  return found != ranges.end() && member.arrival < scene.trees.steps[found->second.first].end;
 }
 
 /// Books a loss on the process's step that runs at `at`.
-void AddStepAt(const Scene& scene, trace::ProcessRow process, Nanos at, Nanos lost, Hypothesis& h) {
-  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
-    const trace::Step& step = scene.trees.steps[s];
-    if (step.process != process || step.begin > at || step.end < at) continue;
-    if (!h.steps.empty() && h.steps.back() == s) {
-      h.lost_in.back() += lost;
-    } else {
-      h.steps.push_back(s);
-      h.lost_in.push_back(lost);
-    }
-    return;
+void AddStepAt(const Scene& scene, const Ranges& ranges, trace::ProcessRow process, Nanos at, Nanos lost, Hypothesis& h) {
+  const auto found = ranges.find(process.value());
+  if (found == ranges.end()) return;
+  const auto first = scene.trees.steps.begin() + found->second.first;
+  const auto last = scene.trees.steps.begin() + found->second.second;
+  const auto it = std::lower_bound(first, last, at, [](const trace::Step& step, Nanos t) { return step.end < t; });
+  if (it == last || it->begin > at) return;
+  const auto s = static_cast<uint32_t>(it - scene.trees.steps.begin());
+  if (!h.steps.empty() && h.steps.back() == s) {
+    h.lost_in.back() += lost;
+  } else {
+    h.steps.push_back(s);
+    h.lost_in.push_back(lost);
   }
+}
+
+/// True when a trace of every rank of the job is there. Without one rank nobody knows when all had arrived.
+bool AllRanksTraced(const Scene& scene) {
+  std::set<int> ranks;
+  int world = 0;
+  for (const auto& process : scene.store.processes) {
+    if (process.rank.has_value()) ranks.insert(*process.rank);
+    world = std::max(world, process.world_size.value_or(0));
+  }
+  return static_cast<int>(ranks.size()) >= world;
 }
 
 /// Collectives that took long after everyone had arrived, on all ranks of a step.
 void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
+  if (!AllRanksTraced(scene)) return;
   struct Hit {
     Nanos lost = 0;
     uint32_t step = 0;
@@ -128,7 +153,7 @@ double BinomialTail(size_t n, size_t k, double p) {
 void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
   size_t judged = 0;
   for (const auto& normal : scene.normals) judged += normal.judged;
-  if (judged > 0) return;  // a late rank's own steps say why; who is last by a little says nothing
+  if (judged > 0 || !AllRanksTraced(scene)) return;  // a late rank's own steps say why; who is last by a little says nothing
   std::map<int, std::vector<uint32_t>> late;
   std::map<int, Nanos> cost;
   size_t waiting = 0;
@@ -152,7 +177,7 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
     cost[collective.late_rank] += collective.late_by;
     waited += collective.late_by;
   }
-  if (end == trace::kNoTime || waited * 20 < end - begin) return;  // under 5 % of the time: nobody's fault
+  if (end == trace::kNoTime || static_cast<double>(waited) * 20 < static_cast<double>(end - begin)) return;  // under 5 % of the time: nobody's fault
   for (const auto& [rank, list] : late) {
     if (list.size() < kFewestCollectives || static_cast<double>(cost[rank]) < kMostlyLate * static_cast<double>(waited)) continue;
     Hypothesis h;
@@ -187,6 +212,7 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
     uint32_t collective = 0;
     const trace::CollectiveMember* member = nullptr;
   };
+  const Ranges ranges = StepRanges(scene);
   std::vector<Leave> leaves;
   std::vector<double> usual;
   std::vector<double> steps;
@@ -205,8 +231,8 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
   const double floor = std::max({static_cast<double>(kLeaveFloor), ml::Quantile(steps, 0.5), 20 * ml::Quantile(usual, 0.9)});
   std::map<int, std::vector<Leave>> by_rank;
   for (const Leave& leave : leaves) {
-    if (InFirstStep(scene, *leave.member)) continue;
-    if (static_cast<double>(leave.late) >= floor) by_rank[leave.member->rank].push_back(leave);
+    if (static_cast<double>(leave.late) < floor || InFirstStep(scene, ranges, *leave.member)) continue;
+    by_rank[leave.member->rank].push_back(leave);
   }
   for (const auto& [rank, list] : by_rank) {
     if (list.size() * 10 > leaves.size()) continue;  // so often it is the link or the clock
@@ -220,7 +246,7 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
       if (h.onset == trace::kNoTime || begin < h.onset) h.onset = begin;
       h.end = std::max(h.end == trace::kNoTime ? leave.member->end : h.end, leave.member->end);
       h.collectives.push_back(leave.collective);
-      AddStepAt(scene, leave.member->process, leave.member->end, leave.late, h);
+      AddStepAt(scene, ranges, leave.member->process, leave.member->end, leave.late, h);
       if (leave.late > h.worst) {
         h.worst = leave.late;
         h.worst_begin = begin;

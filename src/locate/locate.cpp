@@ -121,6 +121,17 @@ bool HoldsWork(const trace::Store& store) {
   return false;
 }
 
+/// True when ranks spend much of their steps in collectives, so that a rank without a trace may be why.
+bool WaitsMatter(const trace::Trees& trees) {
+  double inside = 0;
+  double all = 0;
+  for (const auto& collective : trees.collectives) {
+    for (const auto& member : collective.members) inside += static_cast<double>(member.end - member.arrival);
+  }
+  for (const trace::Step& step : trees.steps) all += static_cast<double>(step.duration());
+  return inside > 0.5 * all;
+}
+
 /// What stands in the way of an answer when nothing was found.
 std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees, const std::vector<StepNormal>& normals) {
   std::vector<std::string> missing;
@@ -133,13 +144,18 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   } else if (!trees.steps.empty() && judged == 0) {
     missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
   }
+  const bool known_line = std::any_of(store.logs.begin(), store.logs.end(),
+                                      [](const trace::LogRecord& record) { return record.source != trace::LogSource::kUnknown; });
+  if (missing.empty() && store.spans.size() == 0 && store.comm_records.empty() && !known_line) {
+    missing.push_back("no log line is in a known form: give the service's own log");
+  }
   std::set<int> ranks;
   int world = 0;
   for (const auto& process : store.processes) {
     if (process.rank.has_value()) ranks.insert(*process.rank);
     world = std::max(world, process.world_size.value_or(0));
   }
-  if (!missing.empty() && world > static_cast<int>(ranks.size())) {
+  if (store.spans.size() > 0 && !ranks.empty() && world > static_cast<int>(ranks.size()) && (!missing.empty() || WaitsMatter(trees))) {
     missing.push_back(fmt::format("traces of {} of {} ranks: capture all ranks of the same steps to see who is late", ranks.size(), world));
   }
   return missing;

@@ -162,7 +162,7 @@ TEST(Locate, HealthyRunsRaiseNoMoreAlarmsThanStated) {
                   finding.false_alarm_probability);
     }
   }
-  EXPECT_LE(alarms, 3 + 3) << "1 % of " << kRuns << " runs, and what chance adds to it";
+  EXPECT_LE(alarms, kRuns / 100) << "the alarm threshold is 1 % of runs";
 }
 
 TEST(Locate, NamesThePlantedOperatorAndItsRank) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
+#include <tuple>
 
 #include "ml/robust.hpp"
 
@@ -81,10 +83,11 @@ class Fitter {
   void FitSet(const std::vector<uint32_t>& set) {
     MarkCut(set);
     Predict(set);
+    Index(set);
     for (const uint32_t s : set) {
       normals_[s].expected_gap = GapNormal(trees_.steps[s].process);
       if (Unfit(s)) continue;
-      const std::vector<uint32_t> peers = Peers(set, s);
+      const std::vector<uint32_t> peers = Peers(s);
       normals_[s].peers = static_cast<uint32_t>(peers.size());
       if (peers.size() < kFewestPeers) continue;
       normals_[s].judged = true;
@@ -120,58 +123,76 @@ class Fitter {
   }
 
   /// Steps of exactly this shape where there are enough of them, else those of similar predicted cost.
-  std::vector<uint32_t> Peers(const std::vector<uint32_t>& set, uint32_t s) const {
-    std::vector<uint32_t> same = SameShape(set, s);
-    if (same.size() >= kFewestPeers) return EvenSample(std::move(same));
-    std::vector<uint32_t> near = SimilarCost(set, s, kSimilarCost);
+  std::vector<uint32_t> Peers(uint32_t s) const {
+    std::vector<uint32_t> same = SameShape(s);
+    if (same.size() >= kFewestPeers) return same;
+    std::vector<uint32_t> near = SimilarCost(s, kSimilarCost);
     if (near.size() >= kFewestPeers) return near;
-    return SimilarCost(set, s, kRoughlySimilar);
+    return SimilarCost(s, kRoughlySimilar);
   }
 
-  std::vector<uint32_t> SameShape(const std::vector<uint32_t>& set, uint32_t s) const {
-    std::vector<uint32_t> same;
-    const Step& mine = trees_.steps[s];
-    if (mine.new_tokens < 0 && mine.work < 0) return same;
-    for (const uint32_t other : set) {
-      if (other != s && !Unfit(other) && IsSameShape(s, other)) same.push_back(other);
+  /// A set's steps by shape, and by (kind, predicted cost), so that peers are looked up and not searched for.
+  void Index(const std::vector<uint32_t>& set) {
+    by_shape_.clear();
+    by_cost_.clear();
+    for (const uint32_t s : set) {
+      if (Unfit(s)) continue;
+      const Step& step = trees_.steps[s];
+      if (step.new_tokens >= 0 || step.work >= 0) by_shape_[ShapeKey(step)].push_back(s);
+      by_cost_.emplace_back(step.kind, normals_[s].predicted, s);
     }
-    return same;
+    std::sort(by_cost_.begin(), by_cost_.end());
+    for (auto& [key, steps] : by_shape_) {
+      // Without token counts the operators' sizes are the shape.
+      std::stable_sort(steps.begin(), steps.end(), [&](uint32_t a, uint32_t b) { return trees_.steps[a].work < trees_.steps[b].work; });
+    }
+  }
+
+  static std::tuple<trace::StepKind, int64_t, int64_t> ShapeKey(const Step& step) {
+    return {step.kind, step.new_tokens, step.decode_requests};
+  }
+
+  std::vector<uint32_t> SameShape(uint32_t s) const {
+    const Step& mine = trees_.steps[s];
+    const auto found = by_shape_.find(ShapeKey(mine));
+    if (found == by_shape_.end()) return {};
+    const auto& steps = found->second;
+    if (mine.new_tokens >= 0) return EvenSample(steps, s);
+    // A growing context changes sizes slowly: a tenth either way is the same shape.
+    const auto less = [&](uint32_t a, double work) { return trees_.steps[a].work < work; };
+    const auto low = std::lower_bound(steps.begin(), steps.end(), 0.9 * mine.work, less);
+    const auto high = std::lower_bound(low, steps.end(), 1.1 * mine.work, less);
+    return EvenSample({low, high}, s);
   }
 
   bool IsSameShape(uint32_t s, uint32_t other) const {
     const Step& mine = trees_.steps[s];
     const Step& theirs = trees_.steps[other];
-    if (theirs.kind != mine.kind || theirs.new_tokens != mine.new_tokens) return false;
-    if (theirs.decode_requests != mine.decode_requests) return false;
-    // Without token counts the operators' sizes are the shape; a growing context changes them slowly.
+    if (ShapeKey(mine) != ShapeKey(theirs)) return false;
     return mine.new_tokens >= 0 || std::abs(theirs.work - mine.work) <= 0.1 * mine.work;
   }
 
-  /// At most kMostPeers of them, spread over time, so that a long fault is not its own normal.
-  static std::vector<uint32_t> EvenSample(std::vector<uint32_t> pool) {
-    if (pool.size() <= kMostPeers) return pool;
-    std::sort(pool.begin(), pool.end());
+  /// At most kMostPeers of them but `s`, spread over time, so that a long fault is not its own normal.
+  static std::vector<uint32_t> EvenSample(std::span<const uint32_t> pool, uint32_t s) {
     std::vector<uint32_t> even;
-    for (size_t k = 0; k < kMostPeers; ++k) even.push_back(pool[k * pool.size() / kMostPeers]);
+    const size_t want = std::min(pool.size(), kMostPeers + 1);
+    for (size_t k = 0; k < want; ++k) {
+      const uint32_t other = pool[k * pool.size() / want];
+      if (other != s && even.size() < kMostPeers) even.push_back(other);
+    }
+    std::sort(even.begin(), even.end());
     return even;
   }
 
-  std::vector<uint32_t> SimilarCost(const std::vector<uint32_t>& set, uint32_t s, double most) const {
-    std::vector<std::pair<double, uint32_t>> near;
+  std::vector<uint32_t> SimilarCost(uint32_t s, double most) const {
     const auto mine = static_cast<double>(normals_[s].predicted);
-    for (const uint32_t other : set) {
-      if (other == s || Unfit(other)) continue;
-      if (trees_.steps[other].kind != trees_.steps[s].kind) continue;
-      const double distance = std::abs(static_cast<double>(normals_[other].predicted) - mine) / std::max(mine, 1.0);
-      if (distance <= most) near.emplace_back(distance, other);
-    }
-    std::vector<uint32_t> out;
-    std::sort(near.begin(), near.end());
-    const double edge = near.size() > kMostPeers ? std::max(near[kMostPeers - 1].first, 0.02) : most;
-    for (const auto& [distance, other] : near) {
-      if (distance <= edge) out.push_back(other);
-    }
-    return EvenSample(std::move(out));
+    const trace::StepKind kind = trees_.steps[s].kind;
+    const auto low = std::lower_bound(by_cost_.begin(), by_cost_.end(),
+                                      std::tuple(kind, static_cast<Nanos>(mine * (1 - most)), uint32_t{0}));
+    const auto high = std::upper_bound(low, by_cost_.end(), std::tuple(kind, static_cast<Nanos>(mine * (1 + most)), kNoSpan));
+    std::vector<uint32_t> near;
+    for (auto it = low; it != high; ++it) near.push_back(std::get<2>(*it));
+    return EvenSample(near, s);
   }
 
   void Compare(uint32_t s, const std::vector<uint32_t>& peers) {
@@ -237,6 +258,8 @@ class Fitter {
   const std::vector<StepProfile>& profiles_;
   std::vector<StepNormal> normals_;
   std::vector<bool> cut_;
+  std::map<std::tuple<trace::StepKind, int64_t, int64_t>, std::vector<uint32_t>> by_shape_;
+  std::vector<std::tuple<trace::StepKind, Nanos, uint32_t>> by_cost_;
   std::map<uint32_t, Nanos> gap_normal_;
 };
 

@@ -13,6 +13,8 @@ namespace {
 using trace::SpanKind;
 using trace::Step;
 
+constexpr size_t kLongestPrefillChain = 256;  // prefills in a row before a decode; a prefill-only worker has no end of them
+
 /// When a process sits in a collective: [begin, split) waits for the last rank, [split, end) transfers.
 struct CommInterval {
   Nanos begin = 0;
@@ -40,12 +42,15 @@ class CommTable {
     }
     for (auto& [process, intervals] : by_process_) {
       std::sort(intervals.begin(), intervals.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+      // Several worker threads overlap: what an earlier interval covers is taken off, so that ends rise too.
       Nanos covered = trace::kNoTime;
-      for (auto& interval : intervals) {
-        interval.begin = std::max(interval.begin, std::min(covered, interval.end));
+      std::erase_if(intervals, [&](CommInterval& interval) {
+        if (interval.end <= covered) return true;
+        interval.begin = std::max(interval.begin, covered);
         interval.split = std::clamp(interval.split, interval.begin, interval.end);
-        covered = std::max(covered, interval.end);
-      }
+        covered = interval.end;
+        return false;
+      });
     }
   }
 
@@ -284,9 +289,9 @@ bool GapIsStall(const std::vector<Step>& steps, size_t i) {
   if (after.decode_requests == 0 && after.prefill_requests > 0) {
     // A prefill alone: others ran through the gap only when more decode afterwards than were prefilled since.
     int64_t prefilled = 0;
-    for (size_t k = i; k < steps.size() && steps[k].process == after.process; ++k) {
+    for (size_t k = i; k < steps.size() && k < i + kLongestPrefillChain && steps[k].process == after.process; ++k) {
       if (steps[k].decode_requests > 0) return steps[k].decode_requests > prefilled;
-      prefilled += std::max<int64_t>(0, steps[k].prefill_requests);
+      prefilled += std::clamp<int64_t>(steps[k].prefill_requests, 0, INT32_MAX);
     }
     return false;
   }

@@ -110,7 +110,7 @@ class Process {
   /// Time before a step that its process lost while work was there. Does not depend on the step's shape.
   double GapLost(uint32_t s) const {
     const Nanos usual = Normal(s).expected_gap;
-    return Profile(s).gap > 3 * usual ? static_cast<double>(Profile(s).gap - usual) : 0.0;
+    return Profile(s).gap / 3 > usual ? static_cast<double>(Profile(s).gap - usual) : 0.0;
   }
 
   Hypothesis Start(Trouble trouble) const {
@@ -233,7 +233,7 @@ class Process {
     std::vector<double> calls;
     for (const uint32_t other : all_) {
       const trace::Step& theirs = scene_.trees.steps[other];
-      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens * 2 < step.new_tokens || theirs.new_tokens > step.new_tokens * 2) continue;
+      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens < step.new_tokens / 2 || theirs.new_tokens / 2 > step.new_tokens) continue;
       calls.push_back(static_cast<double>(Calls(other, name)));
     }
     it->second = calls.size() < 2 * kFewestRepeats ? 1e18 : ml::Quantile(calls, 0.15);
@@ -255,6 +255,8 @@ class Process {
     return tree::IsCommunicationName(name) || name.find("Synchronize") != std::string_view::npos;
   }
 
+  std::string_view Text(uint32_t name) const { return scene_.store.text(trace::StringId(name)); }
+
   /// The operator a step is slow for: of those that explain most, the innermost.
   const std::pair<const uint32_t, Cost>* Innermost(uint32_t s, const std::map<uint32_t, Cost>& names) const {
     double most = 0;
@@ -264,7 +266,9 @@ class Process {
     for (const auto& entry : names) {
       if (entry.second.excess() < 0.75 * most || entry.second.excess() <= 0) continue;
       const int depth = scene_.store.spans.depth[Profile(s).slots[entry.second.top_slot].span];
-      if (depth > deepest) {
+      // Equals by name: ids follow the order of the file and must not decide.
+      const bool first = depth == deepest && Text(entry.first) < Text(best->first);
+      if (depth > deepest || first) {
         deepest = depth;
         best = &entry;
       }
@@ -448,8 +452,9 @@ class Process {
     const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));
     const double places = std::min(static_cast<double>(Profile(steps.front()).slots.size()), 1.0 / typical_chance);
     for (const PlaceHit& hit : list) log_chance += std::log(ChanceOfPiece(hit.excess, steps));
-    // Chance could have begun in any step of any process, and left out any of the steps in between.
-    const double tries = static_cast<double>(deviations_.size()) * places * processes_;
+    // Chance could have begun in any step of any process, and left out any of the steps in between; and places are only
+    // one of the two ways in which operators are searched.
+    const double tries = 2 * static_cast<double>(deviations_.size()) * places * processes_;
     h.false_alarm = std::clamp(std::exp(std::log(tries) + LogChoose(window, list.size()) + log_chance), 1e-9, 1.0);
     out.push_back(std::move(h));
   }

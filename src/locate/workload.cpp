@@ -15,26 +15,43 @@ constexpr double kMoreWork = 1.3;   // a step that touches this much more than t
 constexpr double kLongStep = 3.0;   // times the median of its process
 constexpr size_t kMostNotes = 8;    // of one kind
 
+/// First and last step of each process in Trees::steps; they are contiguous and in order.
+std::vector<std::pair<uint32_t, uint32_t>> Processes(const Scene& scene) {
+  std::vector<std::pair<uint32_t, uint32_t>> ranges;
+  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+    if (s == 0 || scene.trees.steps[s].process != scene.trees.steps[s - 1].process) ranges.emplace_back(s, s);
+    ranges.back().second = s + 1;
+  }
+  return ranges;
+}
+
 /// Work of the other ranks' steps that overlap `step` in time; empty where it is not known.
-std::vector<double> OthersWork(const Scene& scene, const trace::Step& step) {
+std::vector<double> OthersWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const trace::Step& step) {
   std::vector<double> work;
-  for (const trace::Step& other : scene.trees.steps) {
-    if (other.process == step.process || other.work < 0) continue;
-    const Nanos overlap = std::min(other.end, step.end) - std::max(other.begin, step.begin);
-    if (2 * overlap > std::min(other.duration(), step.duration())) work.push_back(other.work);
+  for (const auto& [first, last] : ranges) {
+    const auto& steps = scene.trees.steps;
+    if (steps[first].process == step.process) continue;
+    auto it = std::lower_bound(steps.begin() + first, steps.begin() + last, step.begin,
+                               [](const trace::Step& other, Nanos t) { return other.end <= t; });
+    for (; it != steps.begin() + last && it->begin < step.end; ++it) {
+      if (it->work < 0) continue;
+      const Nanos overlap = std::min(it->end, step.end) - std::max(it->begin, step.begin);
+      if (2 * overlap > std::min(it->duration(), step.duration())) work.push_back(it->work);
+    }
   }
   return work;
 }
 
-bool HasMoreWork(const Scene& scene, const trace::Step& step) {
+bool HasMoreWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const trace::Step& step) {
   if (step.work < 0) return false;
-  const std::vector<double> others = OthersWork(scene, step);
+  const std::vector<double> others = OthersWork(scene, ranges, step);
   return !others.empty() && step.work > kMoreWork * ml::Quantile(others, 0.5);
 }
 
 }  // namespace
 
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
+  const auto ranges = Processes(scene);
   std::erase_if(claims, [&](const Hypothesis& h) {
     const bool left_late = h.trouble == Trouble::kPause && !h.collectives.empty();
     if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer && !left_late) return false;
@@ -45,7 +62,7 @@ void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vec
       if (step.begin >= h.end || step.end <= h.onset) continue;
       if (h.trouble == Trouble::kSlowTransfer ? false : step.process != h.process) continue;
       ++all;
-      more += HasMoreWork(scene, step);
+      more += HasMoreWork(scene, ranges, step);
     }
     const bool explained = all > 0 && 2 * more > all;
     if (explained) {
@@ -65,12 +82,13 @@ void NoteLongSteps(const Scene& scene, std::vector<trace::Note>& notes) {
     durations[step.process.value()].push_back(static_cast<double>(step.duration()));
     works[step.process.value()].push_back(step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work);
   }
+  std::map<uint32_t, std::pair<double, double>> usual;  // process -> (duration, work)
+  for (const auto& [process, values] : durations) usual[process] = {ml::Quantile(values, 0.5), ml::Quantile(works[process], 0.5)};
   size_t written = 0;
   for (uint32_t s = 0; s < scene.trees.steps.size() && written < kMostNotes; ++s) {
     const trace::Step& step = scene.trees.steps[s];
-    const double median = ml::Quantile(durations[step.process.value()], 0.5);
+    const auto& [median, usual_work] = usual[step.process.value()];
     const double work = step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work;
-    const double usual_work = ml::Quantile(works[step.process.value()], 0.5);
     if (static_cast<double>(step.duration()) < kLongStep * median || work < kLongStep * usual_work || usual_work <= 0) continue;
     notes.push_back({fmt::format("step {} ({}) takes {:.0f} ms where {:.0f} ms is usual because it computes {:.0f} times as much: its shape explains it",
                                  step.index, step.name, static_cast<double>(step.duration()) / 1e6, median / 1e6, work / usual_work),

@@ -54,7 +54,7 @@ struct Collective {
   std::string group;
   int64_t sequence = -1;         ///< or the ordinal where the file has none
   std::vector<CollectiveMember> members;  ///< order: by rank
-  int late_rank = -1;            ///< last to arrive
+  int late_rank = -1;            ///< last to arrive; -1 when the clocks cannot tell
   Nanos late_by = 0;             ///< last arrival minus the median of the others
   Nanos transfer = 0;            ///< from last arrival to the median end
   bool matched_by_sequence = false;       ///< else by ordinal and shape

@@ -43,25 +43,36 @@ std::string KernelFamily(std::string_view name) {
 }
 
 /// What must be equal for two ranks' spans to be the same collective.
-std::string GroupKey(const trace::Store& store, uint32_t span) {
+std::string GroupKey(const trace::Store& store, uint32_t span, int replica) {
   const std::string_view name = store.name(span);
   std::string key = store.kind(span) == SpanKind::kKernel ? KernelFamily(name) : std::string(name);
-  if (const auto* args = store.comm_args.Find(span); args != nullptr && args->group_ranks.valid()) {
-    key += " ";
-    key += store.text(args->group_ranks);
+  if (const auto* args = store.comm_args.Find(span); args != nullptr) {
+    for (const trace::StringId part : {args->group, args->group_ranks}) {
+      if (part.valid()) key += " " + std::string(store.text(part));
+    }
   }
+  if (replica > 0) key += " of replica " + std::to_string(replica);
   return key;
+}
+
+/// The how-manieth process of its rank each process is: replicas of a service have equal ranks and are no peers.
+std::vector<int> Replicas(const trace::Store& store) {
+  std::map<int, int> seen;
+  std::vector<int> replicas;
+  for (const auto& process : store.processes) replicas.push_back(process.rank.has_value() ? seen[*process.rank]++ : 0);
+  return replicas;
 }
 
 /// Spread of the end differences when rank `other` is shifted by `shift` against `base`.
 Nanos Disagreement(const trace::Store& store, const RankSpans& base, const RankSpans& other, int shift, Nanos& offset) {
   std::vector<Nanos> differences;
-  for (size_t i = 0; i < base.spans.size() && i < kShiftSamples; ++i) {
+  const size_t stride = base.spans.size() / kShiftSamples + 1;  // spread over the whole trace
+  for (size_t i = 0; i < base.spans.size(); i += stride) {
     const auto j = static_cast<int64_t>(i) + shift;
     if (j < 0 || j >= static_cast<int64_t>(other.spans.size())) continue;
     differences.push_back(store.spans.end(other.spans[static_cast<size_t>(j)]) - store.spans.end(base.spans[i]));
   }
-  if (differences.size() * 2 < std::min(base.spans.size(), other.spans.size())) return INT64_MAX;
+  if (differences.size() * 2 < std::min(base.spans.size(), other.spans.size()) / stride) return INT64_MAX;
   offset = Median(differences);
   for (Nanos& d : differences) d = std::abs(d - offset);
   return Median(std::move(differences));
@@ -104,17 +115,23 @@ void Split(Collective& collective) {
   collective.transfer = std::max<Nanos>(0, Median(ends) - last);
 }
 
+/// Ranks of one group, and how far each is shifted against the first.
+struct Matched {
+  std::string key;
+  std::vector<RankSpans> ranks;
+  std::vector<Shift> shifts;
+};
+
 /// Clock offsets of ranks against the first one, from the ends of all matched collectives.
 struct Clocks {
   std::map<int, std::vector<Nanos>> offsets;
   std::vector<Nanos> spreads;
 };
 
-void MatchByOrdinal(const trace::Store& store, const std::string& key, const std::vector<RankSpans>& ranks,
-                    const std::map<int, Nanos>& clock, trace::Trees& trees) {
+void MatchByOrdinal(const trace::Store& store, const Matched& group, const std::map<int, Nanos>& clock, trace::Trees& trees) {
+  const std::string& key = group.key;
+  const std::vector<RankSpans>& ranks = group.ranks;
   const RankSpans& base = ranks.front();
-  std::vector<int> shift(ranks.size(), 0);
-  for (size_t r = 1; r < ranks.size(); ++r) shift[r] = BestShift(store, base, ranks[r]).by;
   for (size_t i = 0; i < base.spans.size(); ++i) {
     Collective collective;
     collective.group = key;
@@ -122,7 +139,7 @@ void MatchByOrdinal(const trace::Store& store, const std::string& key, const std
     collective.name = store.spans.name[base.spans[i]];
     collective.confidence = 0.8;
     for (size_t r = 0; r < ranks.size(); ++r) {
-      const auto j = static_cast<int64_t>(i) + shift[r];
+      const auto j = static_cast<int64_t>(i) + group.shifts[r].by;
       if (j < 0 || j >= static_cast<int64_t>(ranks[r].spans.size())) continue;
       const uint32_t span = ranks[r].spans[static_cast<size_t>(j)];
       const auto offset = clock.find(ranks[r].rank);
@@ -171,22 +188,24 @@ bool IsCommunicationName(std::string_view name) {
 void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
   std::map<std::string, std::map<int, RankSpans>> groups;
   std::set<int> ranks_seen;
+  const std::vector<int> replicas = Replicas(store);
   for (uint32_t row = 0; row < store.spans.size(); ++row) {
     const SpanKind kind = store.kind(row);
     if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
     const auto& process = store.process_of(row);
     if (!process.rank.has_value() || !IsCollectiveSpan(store, row)) continue;
-    RankSpans& spans = groups[GroupKey(store, row)][*process.rank];
+    RankSpans& spans = groups[GroupKey(store, row, replicas[store.track_of(row).process.value()])][*process.rank];
     spans.rank = *process.rank;
     spans.process = store.track_of(row).process;
     spans.spans.push_back(row);
     ranks_seen.insert(*process.rank);
   }
   Clocks clocks;
-  std::vector<std::pair<std::string, std::vector<RankSpans>>> matched;
+  std::vector<Matched> matched;
   for (auto& [key, by_rank] : groups) {
     if (by_rank.size() < 2) continue;
-    std::vector<RankSpans> ranks;
+    Matched group{key, {}, {{}}};
+    std::vector<RankSpans>& ranks = group.ranks;
     for (auto& [rank, spans] : by_rank) {
       std::sort(spans.spans.begin(), spans.spans.end(), [&](uint32_t a, uint32_t b) {
         return std::pair(store.spans.begin[a], a) < std::pair(store.spans.begin[b], b);
@@ -195,11 +214,12 @@ void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
     }
     for (size_t r = 1; r < ranks.size(); ++r) {
       const Shift shift = BestShift(store, ranks.front(), ranks[r]);
+      group.shifts.push_back(shift);
       if (shift.spread == INT64_MAX) continue;
       clocks.offsets[ranks[r].rank].push_back(shift.offset);
       clocks.spreads.push_back(shift.spread);
     }
-    matched.emplace_back(key, std::move(ranks));
+    matched.push_back(std::move(group));
   }
   std::map<int, Nanos> clock;
   for (auto& [rank, offsets] : clocks.offsets) {
@@ -213,7 +233,10 @@ void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
     trees.clock_method = clock.empty() ? "shared clock, checked by collectives" : "collectives";
     trees.clock_error = Median(clocks.spreads);
   }
-  for (const auto& [key, ranks] : matched) MatchByOrdinal(store, key, ranks, clock, trees);
+  for (const Matched& group : matched) MatchByOrdinal(store, group, clock, trees);
+  for (Collective& collective : trees.collectives) {
+    if (collective.late_by < trees.clock_error) collective.late_rank = -1;  // closer than the clocks can tell
+  }
   std::sort(trees.collectives.begin(), trees.collectives.end(), [](const Collective& a, const Collective& b) {
     return std::tuple(a.members.front().arrival, a.group, a.sequence) < std::tuple(b.members.front().arrival, b.group, b.sequence);
   });

@@ -1,27 +1,29 @@
 #include "tree/dims.hpp"
 
+#include <algorithm>
 #include <cctype>
-#include <cstddef>
 
 namespace teller::tree {
 
 namespace {
 
-/// Walks the innermost lists; `stop_after_first` ends at the first non-empty one.
-double Walk(std::string_view dims, bool stop_after_first) {
-  double total = 0;
+constexpr double kMostElements = 1e15;  // no tensor is larger; hostile dims must not reach infinity
+
+}  // namespace
+
+double ElementsOfFirstTensor(std::string_view dims) {
   double product = 1;
   double number = 0;
   bool in_number = false;
   bool list_has_number = false;
   for (const char c : dims) {
     if (std::isdigit(static_cast<unsigned char>(c))) {
-      number = number * 10 + (c - '0');
+      number = std::min(number * 10 + (c - '0'), kMostElements);
       in_number = true;
       continue;
     }
     if (in_number) {
-      product *= number;
+      product = std::min(product * number, kMostElements);
       list_has_number = true;
       number = 0;
       in_number = false;
@@ -31,20 +33,13 @@ double Walk(std::string_view dims, bool stop_after_first) {
       list_has_number = false;
     } else if (c == ']') {
       if (list_has_number) {
-        total += product;
-        if (stop_after_first) return total;
+        return product;
       }
       product = 1;
       list_has_number = false;
     }
   }
-  return total;
+  return 0;
 }
-
-}  // namespace
-
-double ElementsOfDims(std::string_view dims) { return Walk(dims, false); }
-
-double ElementsOfFirstTensor(std::string_view dims) { return Walk(dims, true); }
 
 }  // namespace teller::tree

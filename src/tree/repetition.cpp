@@ -12,7 +12,7 @@ using trace::SpanKind;
 
 constexpr size_t kFewestRepeats = 4;
 constexpr size_t kShortestPeriod = 4;     // shorter ones are loops inside an operator
-constexpr size_t kLongestSequence = 200'000;
+constexpr size_t kLongestSearched = 200'000;  // the period of the beginning is taken for the whole
 constexpr double kMatching = 0.9;
 
 /// Outermost spans of a kind on a track.
@@ -26,7 +26,6 @@ std::vector<uint32_t> Outermost(const trace::Store& store, const trace::Track& t
       if (parent.valid() && store.kind(parent.value()) == SpanKind::kOp) continue;
     }
     rows.push_back(row);
-    if (rows.size() >= kLongestSequence) break;
   }
   return rows;
 }
@@ -45,7 +44,8 @@ size_t FindPeriod(const std::vector<uint32_t>& sequence) {
   const std::vector<size_t>* rarest = nullptr;
   for (const auto& [symbol, at] : places) {
     if (at.size() < kFewestRepeats) continue;
-    if (rarest == nullptr || at.size() < rarest->size()) rarest = &at;
+    // Ties by place: ids follow the order of the file, places that of time.
+    if (rarest == nullptr || std::pair(at.size(), at.front()) < std::pair(rarest->size(), rarest->front())) rarest = &at;
   }
   if (rarest == nullptr) return 0;
   std::map<size_t, size_t> distances;
@@ -79,7 +79,8 @@ std::vector<Repeat> FindRepeats(const trace::Store& store, trace::ProcessRow pro
   std::vector<uint32_t> sequence;
   sequence.reserve(rows.size());
   for (const uint32_t row : rows) sequence.push_back(store.spans.name[row].value());
-  const size_t period = FindPeriod(sequence);
+  const size_t searched = std::min(sequence.size(), kLongestSearched);
+  const size_t period = FindPeriod({sequence.begin(), sequence.begin() + static_cast<std::ptrdiff_t>(searched)});
   std::vector<Repeat> out;
   if (period == 0) return out;
   // Start each step at the rarest symbol's phase: the first position whose symbol occurs once per period.

@@ -10,12 +10,14 @@ namespace {
 
 using trace::StepKind;
 
+constexpr int64_t kMostTokens = 1'000'000'000'000;  // larger numbers are no counts; sums of them must not overflow
+
 /// Reads a decimal number at `at` and moves past it; -1 when there is none.
 int64_t Number(std::string_view text, size_t& at) {
   int64_t value = -1;
   const char* first = text.data() + at;
   const auto [end, error] = std::from_chars(first, text.data() + text.size(), value);
-  if (error != std::errc() || value < 0) return -1;
+  if (error != std::errc() || value < 0 || value > kMostTokens) return -1;
   at += static_cast<size_t>(end - first);
   return value;
 }
@@ -61,7 +63,6 @@ std::optional<StepName> ReadVllm(std::string_view text) {
   name.mark = StepMark::kVllm;
   name.prefill_requests = prefill.requests;
   name.decode_requests = decode.requests;
-  name.prefill_tokens = prefill.tokens;
   if (prefill.tokens >= 0 && decode.tokens >= 0) name.new_tokens = prefill.tokens + decode.tokens;
   if (prefill.context >= 0 && decode.context >= 0) name.context_tokens = prefill.context + decode.context;
   if (prefill.requests > 0) {
@@ -83,19 +84,16 @@ std::optional<StepName> ReadSglang(std::string_view text) {
     name.kind = StepKind::kPrefill;
     name.prefill_requests = batch;
     name.decode_requests = 0;
-    name.prefill_tokens = tokens;
     name.new_tokens = tokens;
   } else if (word.starts_with("MIXED")) {
     name.kind = StepKind::kMixed;
     name.new_tokens = tokens;
-    name.prefill_tokens = tokens;
   } else if (word.starts_with("IDLE")) {
     name.kind = StepKind::kEmpty;
   } else {
     name.kind = StepKind::kDecode;
     name.prefill_requests = 0;
     name.decode_requests = batch;
-    name.prefill_tokens = 0;
     name.new_tokens = tokens >= 0 ? tokens : batch;
   }
   return name;

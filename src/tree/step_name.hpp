@@ -17,7 +17,6 @@ struct StepName {
   trace::StepKind kind = trace::StepKind::kUnknown;
   int64_t prefill_requests = -1;
   int64_t decode_requests = -1;
-  int64_t prefill_tokens = -1;
   int64_t new_tokens = -1;
   int64_t context_tokens = -1;
 };

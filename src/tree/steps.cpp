@@ -27,7 +27,7 @@ using trace::StringId;
 /// Spans of one process that can be step marks: one family, one thread.
 struct Marks {
   std::vector<uint32_t> spans;
-  Nanos covered = 0;
+  double covered = 0;  // ns; a sum over hostile durations would overflow an integer
 };
 
 /// "decode step 12" -> "decode step N": the family of an annotation.
@@ -75,13 +75,15 @@ void DropNested(const trace::Store& store, std::vector<uint32_t>& spans) {
   spans = std::move(kept);
 }
 
+constexpr int64_t kMostTokens = 1'000'000'000'000;  // as for the numbers in step names
+
 int64_t AttributeNumber(const trace::Store& store, uint32_t span, std::string_view key) {
   for (const auto& attribute : store.attributes.FindAll(span)) {
     if (store.text(attribute.key) != key) continue;
     const std::string_view text = store.text(attribute.value);
     int64_t value = -1;
     std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
+    return value > kMostTokens ? -1 : value;
   }
   return -1;
 }
@@ -146,7 +148,7 @@ class Finder {
         marks = &by_family_[process][{Family(text), track_row}];
       }
       marks->spans.push_back(row);
-      marks->covered += store_.spans.duration[row];
+      marks->covered += static_cast<double>(store_.spans.duration[row]);
     }
   }
 
