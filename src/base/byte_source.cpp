@@ -160,15 +160,16 @@ class Memory : public ByteSource {
 }  // namespace
 
 Result<std::unique_ptr<ByteSource>> OpenFile(const std::string& path) {
-  const int raw = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a pipe that nobody writes to would block for ever.
+  const int raw = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (raw < 0) {
     const Code code = errno == ENOENT ? Code::kNotFound : Code::kUnreadable;
     return Error{code, std::string("cannot open: ") + std::strerror(errno), path};
   }
   auto fd = std::make_unique<Descriptor>(raw);
   struct stat info = {};
-  if (::fstat(raw, &info) == 0 && S_ISDIR(info.st_mode)) {
-    return Error{Code::kUnreadable, "is a directory", path};
+  if (::fstat(raw, &info) == 0 && !S_ISREG(info.st_mode)) {
+    return Error{Code::kUnreadable, S_ISDIR(info.st_mode) ? "is a directory" : "is not a regular file", path};
   }
   unsigned char magic[2] = {0, 0};
   const ssize_t got = ::pread(raw, magic, sizeof magic, 0);

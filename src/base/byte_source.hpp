@@ -25,7 +25,7 @@ class ByteSource {
 };
 
 /// Opens a file; gzip (also several members) is recognized by its first bytes, not by its name.
-/// Errors: kNotFound, kUnreadable.
+/// Only regular files are read: a pipe or device is refused. Errors: kNotFound, kUnreadable.
 Result<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
 
 /// Reads from `text`, which must outlive the source.

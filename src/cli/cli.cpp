@@ -1,6 +1,7 @@
 #include "cli/cli.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <set>
 
 #include "cli/options.hpp"
 #include "cli/terminal.hpp"
@@ -63,6 +65,8 @@ class Session {
       if (!opened) return Fail(opened.error().Text());
       run_ = std::move(opened.value());
     }
+    const base::Status possible = std::visit([&](const auto& what) { return Check(what); }, command_.what);
+    if (!possible.ok()) return Fail(possible.error().Text());
     auto output = Output::Open(command_.common.output);
     if (!output) return Fail(output.error().Text());
     const base::Status written = std::visit([&](const auto& what) { return Run(what, output.value()); }, command_.what);
@@ -85,6 +89,27 @@ class Session {
     return {.width = TerminalWidth(STDOUT_FILENO),
             .color = to_terminal && WantsColor(STDOUT_FILENO, command_.common.no_color),
             .all = command_.common.all};
+  }
+
+  /// Whether the run has what was asked for. Known before anything is written.
+  template <class What>
+  base::Status Check(const What&) const {
+    return {};
+  }
+
+  base::Status Check(const TreeOptions& what) const {
+    std::set<int> ranks;
+    for (const trace::Process& process : run_.store.processes) {
+      if (process.rank) ranks.insert(*process.rank);
+    }
+    if (what.rank && ranks.count(*what.rank) == 0) return NoSuch("rank", *what.rank, "rank", ranks);
+    if (!what.step) return {};
+    std::set<int64_t> steps;
+    for (const trace::Step& step : run_.trees.steps) {
+      if (!what.rank || step.rank == what.rank) steps.insert(step.index);
+    }
+    if (steps.count(*what.step) != 0) return {};
+    return NoSuch(what.rank ? fmt::format("step of rank {} with index", *what.rank) : "step", *what.step, "step", steps);
   }
 
   base::Status Run(const DiagnoseOptions& what, Output& output) {
@@ -110,37 +135,42 @@ class Session {
                                           .hide_below = command_.common.all ? 0 : report::TreeTextOptions().hide_below};
     if (what.step) return WriteStep(what, options, output);
     TELLER_TRY(output.Write(report::StepsToText(run_, what.rank, options.text)));
-    bool any = !what.rank;
-    for (uint32_t p = 0; p < run_.store.processes.size() || !what.rank; ++p) {
+    if (!what.rank) return WriteCallTree({}, options, output);
+    for (uint32_t p = 0; p < run_.store.processes.size(); ++p) {
+      if (run_.store.processes[p].rank != what.rank) continue;
       report::CallTreeScope scope;
-      if (what.rank) {
-        if (run_.store.processes[p].rank != what.rank) continue;
-        scope.process = trace::ProcessRow(p);
-        any = true;
-      }
-      TELLER_TRY(output.Write("\n" + report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options)));
-      if (!what.rank) break;
+      scope.process = trace::ProcessRow(p);
+      TELLER_TRY(WriteCallTree(scope, options, output));
     }
-    if (!any) return NoSuch(fmt::format("rank {}", *what.rank));
     return {};
   }
 
+  base::Status WriteCallTree(const report::CallTreeScope& scope, const report::TreeTextOptions& options,
+                             Output& output) {
+    return output.Write("\n" + report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options));
+  }
+
   base::Status WriteStep(const TreeOptions& what, const report::TreeTextOptions& options, Output& output) {
-    bool any = false;
     for (const trace::Step& step : run_.trees.steps) {
       if (step.index != *what.step || (what.rank && step.rank != what.rank)) continue;
-      any = true;
       const report::CallTreeScope scope{.process = step.process, .begin = step.begin, .end = step.end};
       TELLER_TRY(output.Write(report::StepHeadToText(run_, step, options.text) +
                               report::CallTreeToText(run_, report::BuildCallTree(run_, scope), options) + "\n"));
     }
-    if (!any)
-      return NoSuch(fmt::format("step {}{}", *what.step, what.rank ? fmt::format(" of rank {}", *what.rank) : ""));
     return {};
   }
 
-  static base::Error NoSuch(const std::string& what) {
-    return {.code = base::Code::kNotFound, .message = "there is no " + what + " in this run; teller tree lists them"};
+  /// Says what is not there, and what is instead.
+  template <class Number>
+  static base::Error NoSuch(const std::string& what, int64_t wanted, const char* unit, const std::set<Number>& there) {
+    constexpr size_t kListed = 16;
+    std::string known = fmt::format("no {} is known", unit);
+    if (there.size() > kListed) {
+      known = fmt::format("there are {} from {} to {}", there.size(), *there.begin(), *there.rbegin());
+    } else if (!there.empty()) {
+      known = fmt::format("there {} {}", there.size() == 1 ? "is" : "are", fmt::join(there, ", "));
+    }
+    return {.code = base::Code::kNotFound, .message = fmt::format("no {} {} in this run; {}", what, wanted, known)};
   }
 
   base::Status Run(const LogsOptions& what, Output& output) {
@@ -162,6 +192,8 @@ class Session {
 int RunProgram(int argc, const char* const* argv) {
   // A reader that goes away is seen as EPIPE by the write.
   std::signal(SIGPIPE, SIG_IGN);
+  // A file that may not grow further is seen as EFBIG.
+  std::signal(SIGXFSZ, SIG_IGN);
   const Parsed parsed = ParseArguments(argc, argv);
   if (!parsed.error.empty()) return Fail(parsed.error);
   if (parsed.command) return Session(*parsed.command).Execute();

@@ -25,7 +25,7 @@ struct All {
 };
 
 void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
-  app.add_option("paths", common.paths, what)->required()->type_name("PATH");
+  app.add_option("paths", common.paths, what)->type_name("PATH");
   app.add_option("--logs", common.logs, "Read this file as a log whatever it looks like (repeatable)")
       ->type_name("FILE")
       ->allow_extra_args(false);
@@ -39,6 +39,14 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
   app.footer(kExitCodes);
 }
 
+/// What is wrong with a probability of false alarms; empty when nothing is.
+std::string FalseAlarmsProblem(const std::string& text) {
+  double value = 0;
+  // Written so that "nan" fails as well.
+  if (CLI::detail::lexical_cast(text, value) && value > 0 && value <= 0.5) return {};
+  return "a probability is more than 0 and at most 0.5, not \"" + text + "\"";
+}
+
 void AddCommands(CLI::App& app, All& all) {
   CLI::App* diagnose =
       app.add_subcommand("diagnose", "Say which step is abnormal, who caused it, why, and what to do first");
@@ -47,7 +55,7 @@ void AddCommands(CLI::App& app, All& all) {
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->type_name("FORMAT");
   diagnose->add_option("--false-alarms", all.diagnose.false_alarms, "Accepted probability of a false alarm in a run")
-      ->check(CLI::Range(1e-9, 0.5))
+      ->check(CLI::Validator(FalseAlarmsProblem, ""))
       ->type_name("P");
   diagnose->add_flag("--fail-on-finding", all.diagnose.fail_on_finding, "Exit with 1 when something is abnormal");
 
@@ -80,6 +88,14 @@ Command Chosen(const CLI::App& app, All& all) {
   return command;
 }
 
+/// CLI11 only says that a command is missing, not which word is none.
+std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || !app.get_subcommands().empty()) return {};
+  const std::string word = argv[1];
+  if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
+  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, export";
+}
+
 /// CLI11's messages may have several lines.
 std::string OneLine(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -87,6 +103,10 @@ std::string OneLine(std::string text) {
     if (c == '\n') c = ' ';
   }
   return text;
+}
+
+Parsed Refused(const std::string& why) {
+  return {.command = {}, .text = {}, .error = OneLine(why) + " (--help shows the usage)"};
 }
 
 }  // namespace
@@ -105,8 +125,10 @@ Parsed ParseArguments(int argc, const char* const* argv) {
     app.exit(asked, out, out);
     return {.command = {}, .text = out.str(), .error = {}};
   } catch (const CLI::ParseError& wrong) {
-    return {.command = {}, .text = {}, .error = OneLine(wrong.what()) + " (--help shows the usage)"};
+    const std::string unknown = UnknownWord(app, argc, argv);
+    return Refused(unknown.empty() ? wrong.what() : unknown);
   }
+  if (all.common.paths.empty() && all.common.logs.empty()) return Refused("no input named; give a PATH or --logs FILE");
   return {.command = Chosen(app, all), .text = {}, .error = {}};
 }
 

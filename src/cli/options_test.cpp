@@ -45,6 +45,8 @@ TEST(ParseArguments, WrongArgumentsAreOneLine) {
                                                {"diagnose"},
                                                {"diagnose", "x", "--format", "xml"},
                                                {"diagnose", "x", "--false-alarms", "2"},
+                                               {"diagnose", "x", "--false-alarms", "nan"},
+                                               {"diagnose", "x", "--false-alarms", "0"},
                                                {"tree", "x", "--step", "abc"},
                                                {"export", "x", "--to", "nothing"},
                                                {"diagnose", "x", "--unknown"}}) {
@@ -52,6 +54,25 @@ TEST(ParseArguments, WrongArgumentsAreOneLine) {
     EXPECT_FALSE(parsed.command);
     EXPECT_FALSE(parsed.error.empty());
     EXPECT_EQ(parsed.error.find('\n'), std::string::npos) << parsed.error;
+  }
+}
+
+TEST(ParseArguments, LogsAloneAreEnough) {
+  const Parsed parsed = Parse({"diagnose", "--logs", "a.log"});
+  ASSERT_TRUE(parsed.command) << parsed.error;
+  EXPECT_TRUE(parsed.command->common.paths.empty());
+}
+
+TEST(ParseArguments, SaysWhichWordIsUnknown) {
+  EXPECT_NE(Parse({"frob", "x"}).error.find("unknown command \"frob\""), std::string::npos);
+  EXPECT_NE(Parse({"--frob"}).error.find("unknown option \"--frob\""), std::string::npos);
+  EXPECT_NE(Parse({"tree", "x", "--frob"}).error.find("--frob"), std::string::npos);
+}
+
+TEST(ParseArguments, SaysTheRangeReadably) {
+  for (const char* value : {"nan", "-nan", "inf", "0", "-1", "0.51", "x"}) {
+    const std::string error = Parse({"diagnose", "x", "--false-alarms", value}).error;
+    EXPECT_NE(error.find("more than 0 and at most 0.5"), std::string::npos) << value << ": " << error;
   }
 }
 

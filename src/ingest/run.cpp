@@ -18,12 +18,12 @@ namespace {
 using base::DiagnosticKind;
 using base::Severity;
 
-constexpr DiagnosticKind kMissing = {"input.missing", Severity::kError, "a named file or directory does not exist"};
-constexpr DiagnosticKind kUnreadable = {"input.unreadable", Severity::kError, "the system refused to read a file"};
 constexpr DiagnosticKind kNotUsed = {"input.not_used", Severity::kInfo,
                                      "a file of a kind that is not read; the file list says why"};
 constexpr DiagnosticKind kNamedNotUsed = {"input.named_not_used", Severity::kDataLoss,
                                           "a file that was named is of a kind that is not read"};
+constexpr DiagnosticKind kDamaged = {"input.damaged", Severity::kDataLoss,
+                                     "a compressed file is damaged from its first byte on; nothing of it was read"};
 constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
                                         "a file that should hold a trace is empty; the writer probably died"};
 constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
@@ -32,6 +32,7 @@ constexpr DiagnosticKind kLonelyArrival = {"input.arrival_without_log", Severity
 
 constexpr std::string_view kExpected =
     "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, or text logs";
+constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
 
 /// A file and what it turned out to be.
@@ -68,14 +69,16 @@ bool FindEvents(const std::string& path) {
   return false;
 }
 
-base::Result<Sniffed> SniffFile(const std::string& path) {
+base::Result<Sniffed> SniffFile(const Found& found) {
+  if (!found.special.empty()) return Sniffed{Kind::kOther, found.special};
+  const std::string& path = found.path;
   auto source = base::OpenFile(path);
   if (!source) return source.error();
   std::string head(kSniffBytes, '\0');
   auto got = (*source)->Read(head.data(), head.size());
   if (!got) return got.error();
   head.resize(*got);
-  if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, "damaged from its first byte on"};
+  if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, kDamagedNote};
   Sniffed sniffed = SniffKind(head, *got < kSniffBytes, path);
   if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
   return sniffed;
@@ -86,12 +89,10 @@ class RunReader {
   explicit RunReader(const RunOptions& options) : options_(options) {}
 
   base::Result<trace::Store> Read(const RunInputs& inputs) {
-    std::vector<base::Error> problems;
-    for (auto& found : Discover(inputs.paths, inputs.logs, problems)) Classify(std::move(found), problems);
-    for (const auto& problem : problems) {
-      store_.diagnostics.Report(problem.code == base::Code::kNotFound ? kMissing : kUnreadable, {}, problem.Text());
-    }
-    if (!AnyUsable()) return NothingUsable(inputs, problems);
+    Discovered discovered = Discover(inputs.paths, inputs.logs);
+    for (auto& found : discovered.files) Classify(std::move(found), discovered.problems);
+    for (const auto& [kind, error] : discovered.problems) store_.diagnostics.Report(*kind, {}, error.Text());
+    if (!AnyUsable()) return NothingUsable(inputs, discovered.problems);
     for (const auto& input : inputs_) NoteUnused(input);
     TELLER_TRY(ReadTraces());
     ReadRecorders();
@@ -103,17 +104,18 @@ class RunReader {
  private:
   bool Cancelled() const { return options_.progress != nullptr && options_.progress->cancelled(); }
 
-  void Classify(Found found, std::vector<base::Error>& problems) {
+  void Classify(Found found, std::vector<DiscoverProblem>& problems) {
     Input input;
     input.found = std::move(found);
     trace::File file;
     file.path = input.found.shown;
-    auto sniffed = SniffFile(input.found.path);
+    auto sniffed = SniffFile(input.found);
     if (sniffed) {
       input.sniffed = *sniffed;
-      if (input.found.as_log && input.sniffed.kind != Kind::kEmpty) input.sniffed = {Kind::kLog, {}};
+      const bool readable = input.sniffed.kind != Kind::kEmpty && input.found.special.empty();
+      if (input.found.as_log && readable) input.sniffed = {Kind::kLog, {}};
     } else {
-      problems.push_back(sniffed.error());
+      problems.push_back({&kUnreadableInput, sniffed.error()});
       file.note = sniffed.error().message;
     }
     switch (input.sniffed.kind) {
@@ -140,14 +142,19 @@ class RunReader {
     });
   }
 
-  base::Error NothingUsable(const RunInputs& inputs, const std::vector<base::Error>& problems) const {
-    if (!problems.empty()) return problems.front();
-    const std::string& first = inputs.paths.empty() ? inputs.logs.front() : inputs.paths.front();
-    if (inputs_.size() == 1 && inputs_.front().found.named) {
-      const auto& note = store_.files.front().note;
-      return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), first};
+  base::Error NothingUsable(const RunInputs& inputs, const std::vector<DiscoverProblem>& problems) const {
+    for (const auto& problem : problems) {
+      if (problem.kind->severity >= Severity::kDataLoss) return problem.error;
     }
+    const std::string& first = inputs.paths.empty() ? inputs.logs.front() : inputs.paths.front();
+    if (inputs_.size() == 1) return NotUsable(inputs_.front());
     return {base::Code::kNotFound, "neither traces nor logs in here; " + std::string(kExpected), first};
+  }
+
+  base::Error NotUsable(const Input& input) const {
+    const std::string& note = store_.files[input.row.value()].note;
+    if (!input.found.special.empty()) return {base::Code::kUnreadable, note, input.found.path};
+    return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), input.found.path};
   }
 
   void NoteUnused(const Input& input) {
@@ -157,6 +164,8 @@ class RunReader {
     if (kind == Kind::kEmpty) {
       const bool trace = EndsWith(input.found.path, ".json") || EndsWith(input.found.path, ".gz");
       store_.diagnostics.Report(trace ? kEmptyTrace : kEmptyFile, input.row, {});
+    } else if (input.sniffed.note == kDamagedNote) {
+      store_.diagnostics.Report(kDamaged, input.row, {});
     } else if (!input.sniffed.note.empty()) {
       store_.diagnostics.Report(input.found.named ? kNamedNotUsed : kNotUsed, input.row, file.note);
     }
@@ -180,7 +189,7 @@ class RunReader {
 
   void Refuse(const Input& input, const base::Error& error) {
     store_.files[input.row.value()].note = error.message;
-    store_.diagnostics.Report(kUnreadable, input.row, error.message);
+    store_.diagnostics.Report(kUnreadableInput, input.row, error.message);
   }
 
   void ReadRecorders() {

@@ -1,6 +1,7 @@
 #include "ingest/run.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "ingest/kineto/kineto_test_support.hpp"
 
@@ -113,6 +114,71 @@ TEST(Run, PatternsAreExpandedAndFilesListedOnce) {
   ASSERT_TRUE(store.has_value());
   EXPECT_EQ(store->files.size(), 2u);
   EXPECT_EQ(store->spans.size(), 2u);
+}
+
+TEST(Run, TheOrderOfTheArgumentsDoesNotMatter) {
+  const TestFolder folder;
+  const auto a = folder.Write("a.json", kTrace);
+  const auto b = folder.Write("b.json", kTrace);
+  const auto log = folder.Write("c.log", "hello\n");
+  for (const auto& paths : {std::vector<std::string>{a, b, log}, {log, b, a}, {b, folder.path(), a, a}}) {
+    auto store = Read(paths);
+    ASSERT_TRUE(store.has_value());
+    ASSERT_EQ(store->files.size(), 3u);
+    EXPECT_EQ(store->files[0].path, a);
+    EXPECT_EQ(store->files[1].path, b);
+    EXPECT_EQ(store->files[2].path, log);
+  }
+}
+
+TEST(Run, PipesAreNeverOpened) {
+  const TestFolder folder;
+  const auto pipe = folder.path() + "/x.log";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (auto alone : {Read({pipe}), Read({}, {pipe}), Read({folder.path()})}) {
+    ASSERT_FALSE(alone.has_value());
+    EXPECT_NE(alone.error().Text().find("x.log: is a pipe"), std::string::npos) << alone.error().Text();
+  }
+  const auto trace = folder.Write("a.json", kTrace);
+  auto found = Read({folder.path()});
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->diagnostics.Count("input.not_used"), 1u);
+  EXPECT_FALSE(found->diagnostics.LostInput());
+  auto named = Read({trace, pipe});
+  ASSERT_TRUE(named.has_value());
+  EXPECT_TRUE(named->diagnostics.LostInput());
+}
+
+TEST(Run, LinksThatLeadNowhereOrInACircleAreLosses) {
+  const TestFolder folder;
+  folder.Write("run/a.json", kTrace);
+  folder.Write("run/sub/b.json", kTrace);
+  folder.Write("elsewhere/c.json", kTrace);
+  const std::filesystem::path run = folder.path() + "/run";
+  std::filesystem::create_directory_symlink("sub", run / "latest");
+  auto fine = Read({run.string()});
+  ASSERT_TRUE(fine.has_value());
+  EXPECT_EQ(fine->files.size(), 2u);
+  EXPECT_EQ(fine->diagnostics.Count("input.link_inside"), 1u);
+  EXPECT_FALSE(fine->diagnostics.LostInput());
+  std::filesystem::create_symlink("nowhere.json", run / "gone.json");
+  std::filesystem::create_symlink("self", run / "self");
+  std::filesystem::create_directory_symlink("..", run / "sub" / "up");
+  std::filesystem::create_directory_symlink("../elsewhere", run / "other");
+  auto lost = Read({run.string()});
+  ASSERT_TRUE(lost.has_value());
+  EXPECT_EQ(lost->files.size(), 2u);
+  EXPECT_EQ(lost->diagnostics.Count("input.broken_link"), 3u);
+  EXPECT_EQ(lost->diagnostics.Count("input.linked_folder"), 1u);
+  EXPECT_TRUE(lost->diagnostics.LostInput());
+}
+
+TEST(Run, TheOnlyFileOfAFolderSaysWhyItIsNotUsable) {
+  const TestFolder folder;
+  folder.Write("s.db", std::string("SQLite format 3\0", 16));
+  auto store = Read({folder.path()});
+  ASSERT_FALSE(store.has_value());
+  EXPECT_NE(store.error().Text().find("s.db: not usable: "), std::string::npos) << store.error().Text();
 }
 
 TEST(Run, NamedLogsAreLogsWhateverTheyLookLike) {

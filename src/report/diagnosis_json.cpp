@@ -182,7 +182,8 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
 }
 
 std::string JsonText(const Json& value) {
-  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // Plain ASCII: control characters and direction marks of the input do nothing on a terminal.
+  return value.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace teller::report

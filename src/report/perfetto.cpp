@@ -20,7 +20,7 @@ constexpr uint32_t kFindingsPid = 0;
 constexpr uint32_t kFirstPid = 1;
 
 std::string Quoted(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 class Exporter {

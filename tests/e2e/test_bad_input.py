@@ -1,5 +1,6 @@
 """Bad input: one clear line and exit status 2, or a counted diagnostic and exit status 3; never a crash, never silence."""
 import gzip
+import itertools
 import json
 import os
 import subprocess
@@ -15,7 +16,51 @@ class Refused(Case):
         self.fails()
         self.fails("diagnose")
         self.fails("diagnose", DEMO, "--format", "xml", says="xml")
-        self.fails("frobnicate")
+        self.fails("frobnicate", "x", says="frobnicate")
+        self.fails("--frobnicate", says="--frobnicate")
+        self.fails("diagnose", DEMO, "--false-alarms", "nan", says="more than 0 and at most 0.5")
+
+    def test_what_is_not_in_the_run_leaves_the_output_empty(self):
+        for args, says in ((("--rank", "77"), "there are 0, 1, 2"), (("--step", "99999"), "there are")):
+            done = teller("tree", DEMO, *args)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn(says, done.stderr.decode())
+        self.fails("tree", DEMO, "--rank", "77", "-o", self.folder / "out")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_pipes_and_devices(self):
+        pipe = self.folder / "x.log"
+        os.mkfifo(pipe)
+        self.fails("diagnose", pipe, says="is a pipe", timeout=10)
+        self.fails("diagnose", "--logs", pipe, says="is a pipe", timeout=10)
+        self.fails("diagnose", self.folder, says="is a pipe", timeout=10)
+        self.fails("diagnose", "/dev/null", says="is a device")
+        done = subprocess.run([TELLER, "diagnose", "/dev/stdin"], input=b"INFO 01-15 09:30:00 one\n", capture_output=True, timeout=10)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"is a pipe", done.stderr)
+
+    def test_a_limit_on_the_size_of_files(self):
+        done = subprocess.run(["bash", "-c", 'ulimit -f 1; exec "$0" "$@"', TELLER, "diagnose", str(DEMO), "--format", "html", "-o",
+                               str(self.folder / "out.html")], capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn(b"File too large", done.stderr)
+
+    def test_unreadable_folder(self):
+        locked = self.folder / "locked"
+        locked.mkdir(mode=0)
+        self.addCleanup(locked.chmod, 0o700)
+        self.folder.chmod(0o755)
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+        try:
+            text = self.fails("diagnose", locked, says="Permission denied", **user)
+        except PermissionError as refused:
+            self.skipTest(f"another user may not run the program: {refused}")
+        self.assertNotIn("neither", text)
+        self.write("t.json", trace(EVENTS)).chmod(0o644)
+        verdict, status = self.diagnose(self.folder, **user)
+        self.assertEqual(status, 3)
+        found = [d for d in verdict["diagnostics"] if d["code"] == "input.unreadable_folder"]
+        self.assertIn("locked", found[0]["places"][0])
 
     def test_nothing_there(self):
         self.fails("diagnose", self.folder / "absent", says="absent")
@@ -46,6 +91,24 @@ class Refused(Case):
     def test_hostile_file_name_is_shown_harmlessly(self):
         text = self.fails("diagnose", self.folder / "a\x1b[31m\nb")
         self.assertNotIn("\x1b", text)
+
+
+class Arguments(Case):
+    def test_every_order_of_the_files_gives_the_same_verdict(self):
+        traces = sorted((DEMO / "traces").iterdir())
+        logs = sorted((DEMO / "logs").iterdir())
+        expected = teller("diagnose", *traces, *logs, "--format", "json").stdout
+        self.assertTrue(json.loads(expected)["input"]["files"])
+        orders = [*itertools.permutations(traces + logs)][::131]
+        for order in orders + [(*reversed(traces), *logs, *traces)]:
+            self.assertEqual(teller("diagnose", *order, "--format", "json").stdout, expected, order)
+
+    def test_every_order_of_named_logs_gives_the_same_verdict(self):
+        logs = sorted((DEMO / "logs").iterdir())
+        said = {teller("diagnose", "--format", "json", *(w for log in order for w in ("--logs", log))).stdout
+                for order in itertools.permutations(logs)}
+        self.assertEqual(len(said), 1)
+        self.assertEqual(len(json.loads(said.pop())["input"]["files"]), 3)
 
 
 class Reported(Case):
@@ -160,6 +223,8 @@ class Hostile(Case):
 
     def test_json_and_export_are_valid(self):
         run = self.run_folder()
+        for args in (("diagnose", "--format", "json"), ("inspect", "--json"), ("logs", "--json"), ("export",)):
+            self.assertFalse(set(teller(*args, run).stdout) - set(range(32, 127)) - {10}, args)
         self.diagnose(run)
         for args in (("inspect", "--json"), ("logs", "--json"), ("export",)):
             json.loads(teller(*args, run).stdout)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostics.hpp"
@@ -8,17 +9,35 @@
 
 namespace teller::ingest {
 
+/// Also reported by whoever opens a file that was found.
+inline constexpr base::DiagnosticKind kUnreadableInput = {"input.unreadable", base::Severity::kError,
+                                                          "the system refused to read a file"};
+
 /// A file to look at.
 struct Found {
-  std::string path;     ///< to open
-  std::string shown;    ///< to print: relative to the run directory when there is exactly one, else as given
-  bool named = false;   ///< the user named it, it was not found in a directory
-  bool as_log = false;  ///< to be read as a log whatever it looks like
+  std::string path;            ///< to open
+  std::string shown;           ///< to print: relative to the run directory when there is exactly one, else as given
+  bool named = false;          ///< the user named it, it was not found in a directory
+  bool as_log = false;         ///< to be read as a log whatever it looks like
+  std::string_view special{};  ///< why it must not be opened (a pipe would block for ever); empty for regular files
 };
 
-/// Expands files, directories (recursively; names that begin with a dot are left out) and glob patterns.
-/// Order: as named, inside a directory by path; a file is listed once. What does not exist is appended to `missing`.
-std::vector<Found> Discover(const std::vector<std::string>& paths, const std::vector<std::string>& logs,
-                            std::vector<base::Error>& missing);
+/// Something that could not be looked at.
+struct DiscoverProblem {
+  const base::DiagnosticKind* kind = nullptr;
+  base::Error error;
+};
+
+/// What was found, and what could not be.
+struct Discovered {
+  std::vector<Found> files;               ///< by path; a file is listed once, however often it was named
+  std::vector<DiscoverProblem> problems;  ///< by path
+};
+
+/// Expands files, directories (recursively; names that begin with a dot are left out, links to directories are not
+/// followed) and glob patterns. The result does not depend on the order of the arguments.
+/// Diagnostics: input.missing, input.unreadable, input.unreadable_folder, input.broken_link, input.linked_folder,
+/// input.link_inside.
+Discovered Discover(const std::vector<std::string>& paths, const std::vector<std::string>& logs);
 
 }  // namespace teller::ingest

@@ -208,6 +208,12 @@ TEST(Kineto, AnIdleProcessIsNoLoss) {
   EXPECT_FALSE(store.diagnostics.LostInput());
 }
 
+TEST(Kineto, AFileThatLostItsSpansIsNotCalledIdle) {
+  const auto store = ReadText(R"([{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":"soon","dur":1}])");
+  EXPECT_TRUE(store.diagnostics.LostInput());
+  EXPECT_EQ(store.files[0].note.find("idle"), std::string::npos);
+}
+
 TEST(Kineto, OldSchemaAndOtherAcceleratorsHaveTheirKinds) {
   EXPECT_EQ(KindOfCategory("Operator"), SpanKind::kOp);
   EXPECT_EQ(KindOfCategory("Kernel"), SpanKind::kKernel);

@@ -202,6 +202,13 @@ void NameTracks(const FileIdentity& identity, const std::vector<std::string>& pi
   }
 }
 
+bool LostIn(trace::FileRow file, const base::Diagnostics& diagnostics) {
+  const auto all = diagnostics.All();
+  return std::any_of(all.begin(), all.end(), [&](const base::Diagnostic& d) {
+    return d.file == file && d.kind->severity >= base::Severity::kDataLoss;
+  });
+}
+
 }  // namespace
 
 std::string EngineProcessName(std::string_view process_name) {
@@ -239,7 +246,8 @@ void ResolveProcesses(const FileIdentity& identity, const std::vector<std::strin
   const Distributed distributed = ReadDistributed(identity, store.diagnostics);
   file.rank = distributed.rank;
   if (!file.rank && !idle) file.rank = RankFromPath(file.path);
-  if (idle && file.records_read > 0) file.note = "empty: an idle process";
+  // A file that lost its spans says nothing about what its process did.
+  if (idle && file.records_read > 0 && !LostIn(identity.file, store.diagnostics)) file.note = "empty: an idle process";
 
   trace::Process process;
   process.file = identity.file;
