@@ -109,7 +109,8 @@ class Session {
       if (!what.rank || step.rank == what.rank) steps.insert(step.index);
     }
     if (steps.count(*what.step) != 0) return {};
-    return NoSuch(what.rank ? fmt::format("step of rank {} with index", *what.rank) : "step", *what.step, "step", steps);
+    const std::string step = what.rank ? fmt::format("step of rank {} with index", *what.rank) : "step";
+    return NoSuch(step, *what.step, "step", steps);
   }
 
   base::Status Run(const DiagnoseOptions& what, Output& output) {

@@ -135,7 +135,10 @@ TEST(Run, PipesAreNeverOpened) {
   const TestFolder folder;
   const auto pipe = folder.path() + "/x.log";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  for (auto alone : {Read({pipe}), Read({}, {pipe}), Read({folder.path()})}) {
+  using Names = std::vector<std::string>;
+  for (const auto& [paths, logs] :
+       std::vector<std::pair<Names, Names>>{{{pipe}, {}}, {{}, {pipe}}, {{folder.path()}, {}}}) {
+    auto alone = Read(paths, logs);
     ASSERT_FALSE(alone.has_value());
     EXPECT_NE(alone.error().Text().find("x.log: is a pipe"), std::string::npos) << alone.error().Text();
   }
