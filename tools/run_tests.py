@@ -4,7 +4,8 @@
 usage: run_tests.py [--build DIR] [--only PATTERN]
 
 Unit tests: all DIR/**/teller_*_tests (GoogleTest). End-to-end tests: tests/**/test_*.py (unittest), which find the program
-in the environment variable TELLER. A skipped test never counts as passed; a program that dies counts as one failure.
+in the environment variable TELLER. A skipped test never counts as passed; a program that dies counts as one failure, and so does a
+build without any test program.
 Sanitizer builds run the same tests, without the browser.
 """
 import argparse
@@ -98,7 +99,10 @@ def main():
     os.environ["TELLER"] = str(build / "teller")
     os.environ["TELLER_BUILD"] = str(build)
     totals = Totals()
-    for program in sorted(p for p in build.rglob("teller_*_tests") if p.is_file()):
+    programs = sorted(p for p in build.rglob("teller_*_tests") if p.is_file())
+    if not programs:
+        totals.fail(f"{args.build}: no teller_*_tests programs; build first")
+    for program in programs:
         if not args.only or args.only in program.name:
             run_gtest(program, totals)
     run_python(args.only, totals)

@@ -137,6 +137,32 @@ Json CollectivesToJson(const engine::Run& run) {
   return out;
 }
 
+/// null for what the trace does not say.
+Json KnownOrNull(int64_t value) {
+  return value < 0 ? Json(nullptr) : Json(value);
+}
+
+Json StepsToJson(const trace::Trees& trees) {
+  Json out = Json::array();
+  for (const trace::Step& step : trees.steps) {
+    out.push_back({{"process", step.process.value()},
+                   {"rank", step.rank ? Json(*step.rank) : Json(nullptr)},
+                   {"index", step.index},
+                   {"name", step.name},
+                   {"begin_ns", JsonTime(step.begin)},
+                   {"end_ns", JsonTime(step.end)},
+                   {"gap_before_ns", KnownOrNull(step.gap_before)},
+                   {"kind", Name(step.kind)},
+                   {"batch", KnownOrNull(step.batch)},
+                   {"prefill_requests", KnownOrNull(step.prefill_requests)},
+                   {"decode_requests", KnownOrNull(step.decode_requests)},
+                   {"new_tokens", KnownOrNull(step.new_tokens)},
+                   {"context_tokens", KnownOrNull(step.context_tokens)},
+                   {"observer", step.observer}});
+  }
+  return out;
+}
+
 std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {
   std::map<std::string, uint64_t> counts;
   for (const trace::LogRecord& log : store.logs) ++counts[std::string(Name(log.source))];
@@ -226,6 +252,7 @@ Json InspectToJson(const engine::Run& run) {
           {"ranks", summary.ranks},
           {"spans", summary.spans},
           {"steps", summary.steps},
+          {"step_list", StepsToJson(run.trees)},
           {"collectives", CollectivesToJson(run)},
           {"gpu_work",
            {{"with_correlation", run.trees.gpu_work},

@@ -118,6 +118,9 @@ class TreeWriter {
 std::string ShapeText(const trace::Step& step) {
   std::string text(Name(step.kind));
   if (step.batch >= 0) text += fmt::format(", batch {}", step.batch);
+  if (step.prefill_requests > 0 && step.decode_requests > 0) {
+    text += fmt::format(" ({} prefill, {} decode)", step.prefill_requests, step.decode_requests);
+  }
   if (step.new_tokens >= 0) text += fmt::format(", {} new tokens", step.new_tokens);
   if (step.context_tokens >= 0) text += fmt::format(", {} context", step.context_tokens);
   if (step.observer) text += ", touched by the profiler";

@@ -71,6 +71,8 @@ class Case(unittest.TestCase):
             if diagnostic["file"] is not None:
                 self.assertLess(diagnostic["file"], files)
         for finding in verdict["findings"]:
+            if finding["culprit"]["rank"] is not None:
+                self.assertNotIn(finding["culprit"]["rank"], [v["rank"] for v in finding["victims"]])
             for part in finding["explanation"].split("[E")[1:]:
                 self.assertIn("E" + part.split("]")[0], known)
 

@@ -1,6 +1,6 @@
 """Real traces, logs and labelled runs beside the repository (../shared). Skipped aloud where they are absent."""
 import json
-
+import os
 import re
 import subprocess
 import sys
@@ -9,9 +9,24 @@ import unittest
 from harness import ROOT, SANITIZED, TELLER, Case, teller
 
 
+# Fewer labelled runs than this means that the data moved, not that all is well.
+LEAST_LABELS = 25
+
+TRACELENS = "data/traces/tracelens/"
+# trace -> what its one step is: (kind, batch, prefill requests, decode requests, new tokens). The first annotation's text is cut.
+STEPS = {
+    "vllm_b200_eager_tp8_rank.json.gz": ("prefill", 1, 1, 0, 888),
+    "sglang_qwen3_8b_extend_step.json.gz": ("prefill", 15, 15, 0, 15360),
+    "sglang_qwen3_8b_decode/decode_step.json.gz": ("decode", 32, 0, 32, 32),
+    "vllm_mixed_piecewise_step.json.gz": ("mixed", 46, 9, 37, 8192),
+}
+
+
 class LabelledRuns(Case):
     def test_every_verdict_keeps_the_contract(self):
-        for label in sorted(self.needs("data/lab").rglob("label.json")):
+        labels = sorted(self.needs("data/lab").rglob("label.json"))
+        self.assertGreaterEqual(len(labels), LEAST_LABELS)
+        for label in labels:
             with self.subTest(case=label.parent.name):
                 self.diagnose(label.parent)
 
@@ -50,15 +65,43 @@ class RealFiles(Case):
                 self.assertTrue(page.endswith(b"</html>\n"))
 
     def test_steps_of_vllm_and_sglang_have_kind_and_size(self):
-        text = teller("tree", self.needs("data/traces/tracelens")).stdout.decode(errors="replace")
-        self.assertRegex(text, r"decode|prefill|mixed")
+        for name, wanted in STEPS.items():
+            with self.subTest(trace=name):
+                steps = json.loads(teller("inspect", self.needs(TRACELENS + name), "--json").stdout)["step_list"]
+                keys = ("kind", "batch", "prefill_requests", "decode_requests", "new_tokens")
+                self.assertEqual([tuple(s[k] for k in keys) for s in steps], [wanted])
 
-    def test_log_is_aligned_and_clock_relation_is_stated(self):
-        run = self.needs("data/traces/tracelens/xdit_sd35_pair")
+    def test_tree_says_what_a_step_computes(self):
+        wide = {**os.environ, "COLUMNS": "200"}
+        text = teller("tree", self.needs(TRACELENS + "vllm_mixed_piecewise_step.json.gz"), env=wide).stdout.decode()
+        self.assertIn("mixed, batch 46 (9 prefill, 37 decode), 8192 new tokens, 42919 context", text)
+
+    def test_log_is_tied_to_the_traced_iteration(self):
+        logs = json.loads(teller("logs", self.needs(TRACELENS + "xdit_sd35_pair"), "--json").stdout)
+        records = {r["message"]: r for r in logs["records"]}
+        traced = [m for m in records if m.startswith("Profiling iteration 4/4") or "ROCTracer produced duplicate" in m]
+        self.assertEqual(len(traced), 2, traced)
+        for message in traced:
+            self.assertEqual(records[message]["step"], 0, message)
+            self.assertGreaterEqual(records[message]["align_confidence"], 0.5)
+            self.assertIn("time inside the step", records[message]["align_reason"])
+        begin = records["Profiling iteration 4/4"]["at_ns"]
+        far = [r for r in logs["records"] if r["time_from"] == "stamp" and abs(r["at_ns"] - begin) >= 2_000_000_000]
+        self.assertGreaterEqual(len(far), 20)
+        self.assertEqual([r["message"] for r in far if r["step"] is not None], [])
+        # Stamps are whole seconds and the step takes 1.2 s: only its neighbours may be tied to it as well.
+        tied = [r for r in logs["records"] if r["step"] is not None]
+        self.assertTrue(all(abs(r["at_ns"] - begin) <= 2_000_000_000 for r in tied))
+        self.assertLessEqual(len(tied), 6)
+
+    def test_clock_relation_and_its_error_are_printed(self):
+        run = self.needs(TRACELENS + "xdit_sd35_pair")
         verdict, _ = self.diagnose(run)
-        self.assertIsNotNone(verdict["input"]["clock"]["domain"])
-        logs = json.loads(teller("logs", run, "--json").stdout)
-        self.assertTrue([r for r in logs["records"] if r["step"] is not None or r["align_confidence"] > 0])
+        self.assertEqual(verdict["input"]["clock"]["domain"], "epoch")
+        self.assertEqual(verdict["input"]["log_clock"]["method"], "the lines' own stamps")
+        self.assertEqual(verdict["input"]["log_clock"]["error_ns"], 500_000_000)  # stamps in whole seconds
+        text = teller("diagnose", run, env={**os.environ, "COLUMNS": "200"}).stdout.decode()
+        self.assertRegex(text, r"logs on the trace clock by the lines' own stamps, \+/- 500 ms")
 
     def test_logs_alone_name_the_first_cause(self):
         oom, _ = self.diagnose(self.needs("data/logs/vllm_oom_traceback"))

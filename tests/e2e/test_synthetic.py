@@ -5,11 +5,11 @@ import unittest
 
 from harness import ROOT, Case
 
-# fault -> (rank, classes that are right, layers that are right)
+# fault -> (rank, classes that are right, layers that are right). A gap without any span may be named after the scheduler or the host.
 EXPECTED = {
     "slow_op": (2, {"KERNEL_REGRESSION"}, {"op"}),
-    "late_rank": (1, {"STRAGGLER_RANK", "HOST_CPU_BOUND", "PRE_FORWARD_STALL"}, {"python", "host"}),
-    "host_gap": (0, {"HOST_CPU_BOUND", "SCHED_STALL", "STRAGGLER_RANK", "RUNTIME_PAUSE"}, {"scheduler", "host", "process", "python"}),
+    "late_rank": (1, {"HOST_CPU_BOUND"}, {"python"}),
+    "host_gap": (0, {"HOST_CPU_BOUND"}, {"scheduler", "host"}),
 }
 
 
@@ -34,7 +34,8 @@ class Planted(Case):
         self.assertIn(first["class"], classes)
         self.assertIn(first["culprit"]["layer"], layers)
         self.assertTrue({s["index"] for s in first["steps"]} <= set(range(13, 21)))
-        self.assertEqual({v["rank"] for v in first["victims"]} - {0, 1, 2} - {rank}, set())
+        # The other two wait for it; whoever is accused is no victim.
+        self.assertEqual({v["rank"] for v in first["victims"]}, {0, 1, 2} - {rank})
         files = sorted(p for p in run.rglob("*") if p.is_file())
         others = {
             "one thread": self.answer(run, "--threads", 1),
