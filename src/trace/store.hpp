@@ -62,7 +62,8 @@ struct OpArgs {
   uint32_t external_id = 0;      ///< 0 = none
 };
 
-/// Args of launches and GPU work. The key that joins them is (process, correlation, graph node).
+/// Args of launches and GPU work. (process, correlation) finds the launch of a piece of GPU work; of the many that one
+/// graph launch starts, the graph node tells which is which.
 struct GpuArgs {
   uint64_t graph_node = 0;       ///< 0 = not from a graph
   uint32_t correlation = 0;      ///< 0 = none

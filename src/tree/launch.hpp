@@ -5,7 +5,8 @@
 
 namespace teller::tree {
 
-/// Joins GPU work to the API call that launched it, on (process, correlation, graph node); fills launches and counts.
+/// Joins GPU work to the API call that launched it, found by (process, correlation); fills launches and counts. All
+/// kernels of a graph launch join the one call; the graph node tells them apart.
 void LinkLaunches(const trace::Store& store, trace::Trees& trees);
 
 }  // namespace teller::tree
