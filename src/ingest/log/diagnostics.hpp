@@ -28,6 +28,12 @@ inline constexpr base::DiagnosticKind kYearChosen = {
 inline constexpr base::DiagnosticKind kZoneChosen = {
     "log.zone-chosen", base::Severity::kInfo,
     "the log's stamps have no time zone; the stated offset from UTC was chosen"};
+inline constexpr base::DiagnosticKind kNoEpoch = {
+    "log.span-no-epoch", base::Severity::kNotice,
+    "spans with times before the year 2000 do not count when log times are placed against the traces"};
+inline constexpr base::DiagnosticKind kLentFar = {
+    "log.neighbours-far", base::Severity::kInfo,
+    "records without a time between stamped ones more than a minute apart; they took the time of the one before"};
 inline constexpr base::DiagnosticKind kNoAnchor = {
     "log.no-anchor", base::Severity::kNotice,
     "the log counts from process start or boot and nothing anchors it to the traces; record arrival times"};

@@ -27,6 +27,7 @@ constexpr int kMinQuarters = -48;             // UTC-12
 constexpr int kMaxQuarters = 56;              // UTC+14
 constexpr Nanos kSlack = 60 * kSecond;        // a log may end a little before the trace begins and still belong to it
 constexpr Nanos kAnchorNear = 300 * kSecond;  // the profiler's start line stands close to the trace's begin
+constexpr Nanos kLent = 60 * kSecond;         // a line without a stamp is thought to follow its neighbour this soon
 constexpr int64_t kNoYear = 0;
 constexpr int64_t kYearWhenUnknown = 2004;             // any leap year would do; the diagnostic says that it is none
 constexpr Nanos kOldestEpoch = 946'684'800 * kSecond;  // 2000-01-01: smaller times are no epoch times
@@ -37,13 +38,20 @@ struct Window {
   bool valid() const { return begin != trace::kNoTime; }
 };
 
-Window TraceWindow(const trace::Store& store) {
+Window TraceWindow(trace::Store& store) {
   Window window;
+  uint64_t old = 0;
   for (size_t i = 0; i < store.spans.size(); ++i) {
     const Nanos begin = store.spans.begin[i];
-    if (begin < kOldestEpoch) return {};
+    if (begin < kOldestEpoch) {  // no epoch time: nothing can be compared with it
+      ++old;
+      continue;
+    }
     if (!window.valid() || begin < window.begin) window.begin = begin;
-    if (!window.valid() || store.spans.end(i) > window.end) window.end = store.spans.end(i);
+    if (window.end == trace::kNoTime || store.spans.end(i) > window.end) window.end = store.spans.end(i);
+  }
+  if (old > 0 && !store.logs.empty()) {
+    store.diagnostics.Report(log::kNoEpoch, {}, window.valid() ? "the other spans are used" : "no span is left", old);
   }
   return window;
 }
@@ -299,6 +307,7 @@ class FileTimes {
   }
 
   void LendNeighbours() {
+    uint64_t far = 0;
     std::vector<size_t> next(rows_.size(), static_cast<size_t>(-1));
     size_t following = static_cast<size_t>(-1);
     for (size_t k = rows_.size(); k-- > 0;) {
@@ -318,10 +327,13 @@ class FileTimes {
       r.at = from.at;
       r.at_error = from.at_error;
       if (lender == before && next[k] != static_cast<size_t>(-1)) {
-        r.at_error = std::max(r.at_error, store_.logs[next[k]].at - from.at);
+        const Nanos gap = store_.logs[next[k]].at - from.at;
+        far += gap > kLent ? 1 : 0;
+        r.at_error = std::max(r.at_error, std::min(gap, kLent));
       }
       r.basis = TimeBasis::kNeighbour;
     }
+    if (far > 0) store_.diagnostics.Report(log::kLentFar, file_, "error bounded to 60 s", far);
   }
 
   trace::Store& store_;

@@ -75,6 +75,29 @@ TEST(LogTime, LendsTheNeighboursTime) {
   EXPECT_EQ(store.logs[1].at_error, 3 * kSecond);
 }
 
+TEST(LogTime, TheErrorOfALentTimeNeverSpansHours) {
+  auto store =
+      ReadAt("2026-11-30T12:00:00.000Z INFO a: x\nINFO:     Shutting down\n2026-11-30T18:00:00.000Z INFO a: z\n",
+             trace::kNoTime, 0);
+  ResolveLogTimes(store);
+  EXPECT_EQ(store.logs[1].at, store.logs[0].at);
+  EXPECT_EQ(store.logs[1].at_error, 60 * kSecond);
+  EXPECT_EQ(store.diagnostics.Count("log.neighbours-far"), 1u);
+}
+
+TEST(LogTime, ASpanThatIsNoEpochTimeDoesNotHideTheOthers) {
+  for (const trace::Nanos stray : {trace::Nanos(0), trace::Nanos(5), 900'000'000 * kSecond}) {
+    for (const bool first : {true, false}) {
+      auto store = ReadAt("INFO 11-30 17:30:01 [a.py:1] x\n", kNoon, kNoon + 10 * kSecond);
+      store.spans.begin.insert(first ? store.spans.begin.begin() : store.spans.begin.end(), stray);
+      store.spans.duration.insert(first ? store.spans.duration.begin() : store.spans.duration.end(), 1);
+      ResolveLogTimes(store);
+      EXPECT_EQ(store.logs[0].at, kNoon + 1500 * kMilli);
+      EXPECT_EQ(store.diagnostics.Count("log.span-no-epoch"), 1u);
+    }
+  }
+}
+
 TEST(LogTime, ArrivalTimesWin) {
   auto store =
       ReadAt("0.02.074.554 I slot launch_slot_: id  3\n\tcontinued\n0.02.074.999 I srv x: y\n", kNoon, kNoon + kSecond);
