@@ -49,10 +49,14 @@ bool Unfinished(const CommRecord& r) {
 
 std::map<std::string, Group> BuildGroups(const trace::Store& store) {
   std::map<std::string, Group> groups;
+  std::vector<bool> joined(store.comm_groups.size(), false);  // thousands of records of a dump share one list
   for (const auto& r : store.comm_records) {
     Group& group = groups[r.group];
     group.name = r.group;
-    group.members.insert(r.group_ranks.begin(), r.group_ranks.end());
+    if (const auto m = static_cast<size_t>(r.members); r.members >= 0 && !joined[m]) {
+      joined[m] = true;
+      group.members.insert(store.comm_groups[m].begin(), store.comm_groups[m].end());
+    }
     group.members.insert(r.rank);
     if (r.sequence < 0) continue;  // point-to-point: numbered per pair, not comparable over ranks
     Progress& p = group.ranks[r.rank];

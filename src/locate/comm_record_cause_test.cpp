@@ -17,7 +17,9 @@ class Dumps {
     CommRecord r;
     r.rank = rank;
     r.group = std::move(group);
-    for (int i = 0; i < world_; ++i) r.group_ranks.push_back(i);
+    r.members = static_cast<int32_t>(store_.comm_groups.size());
+    auto& members = store_.comm_groups.emplace_back();
+    for (int i = 0; i < world_; ++i) members.push_back(i);
     r.sequence = sequence;
     r.state = std::move(state);
     r.op = std::move(op);

@@ -149,7 +149,7 @@ struct CommRecord {
   FileRow file;
   int rank = -1;
   std::string group;             ///< process group name
-  std::vector<int> group_ranks;  ///< empty when not told
+  int32_t members = -1;          ///< index into Store::comm_groups; -1 when not told
   int64_t sequence = -1;
   int64_t p2p_sequence = -1;
   std::string op;                ///< profiling name, "nccl:all_reduce"
@@ -182,6 +182,7 @@ struct Store {
   std::vector<CounterSample> counters;
   std::vector<FlowEnd> flows;
   std::vector<CommRecord> comm_records;
+  std::vector<std::vector<int>> comm_groups;  ///< ranks of a group, one entry a dump and group: records share them
   std::vector<LogRecord> logs;          ///< order: by file, then line
 
   SpanKind kind(size_t span) const { return categories[spans.category[span]].kind; }

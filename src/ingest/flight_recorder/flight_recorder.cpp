@@ -8,6 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "ingest/common/decimal.hpp"
+#include "ingest/common/rank.hpp"
+
 namespace teller::ingest {
 
 namespace {
@@ -21,8 +24,15 @@ constexpr size_t kChunk = 1u << 20;
 constexpr base::DiagnosticKind kBadEntry = {
     "flight-recorder.bad-entry", base::Severity::kDataLoss,
     "an entry lacks its group, sequence or name, or has wrong types; it was left out"};
-constexpr base::DiagnosticKind kNoRank = {"flight-recorder.no-rank", base::Severity::kNotice,
+constexpr base::DiagnosticKind kNoRank = {"flight-recorder.no-rank", base::Severity::kDataLoss,
                                           "neither the dump nor the file name tells the rank; the dump was not used"};
+constexpr size_t kMaxGroupRanks = 1u << 17;  // larger than any cluster
+constexpr size_t kMaxGroupText = 256;        // every record of the group carries it
+constexpr base::DiagnosticKind kBigGroup = {
+    "flight-recorder.big-group", base::Severity::kDataLoss,
+    "a group has more members, or a longer name, than is believed; the members were left out or the name was cut"};
+constexpr base::DiagnosticKind kBadTime = {"flight-recorder.bad-time", base::Severity::kDataLoss,
+                                           "a time is beyond any date; it was taken as not told"};
 constexpr base::DiagnosticKind kDamaged = {"flight-recorder.damaged", base::Severity::kDataLoss, "the dump ends early"};
 
 base::Result<std::string> ReadWhole(base::ByteSource& source) {
@@ -37,25 +47,9 @@ base::Result<std::string> ReadWhole(base::ByteSource& source) {
   }
 }
 
-/// Last number in the file's name ("rank07.json", "nccl_trace_rank_3"), or -1.
-int RankFromName(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  if (const size_t dot = name.find('.'); dot != std::string_view::npos && dot > 0) name = name.substr(0, dot);
-  size_t end = name.size();
-  while (end > 0 && (name[end - 1] < '0' || name[end - 1] > '9')) --end;
-  size_t begin = end;
-  while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;
-  if (begin == end || end - begin > 7) return -1;
-  int rank = 0;
-  for (const char c : name.substr(begin, end - begin)) rank = rank * 10 + (c - '0');
-  return rank;
-}
-
-/// "[0, 1, 2]", "0, 1": the recorder writes ranks as text.
+/// "[0, 1, 2]", "0, 1": the recorder writes ranks as text. Empty when a number or the list is too large.
 std::vector<int> RanksFromText(std::string_view text) {
   std::vector<int> ranks;
-  constexpr size_t kMaxRanks = 1u << 20;
   int64_t value = -1;
   for (const char c : text) {
     if (c >= '0' && c <= '9') {
@@ -64,7 +58,7 @@ std::vector<int> RanksFromText(std::string_view text) {
     } else if (value >= 0) {
       ranks.push_back(static_cast<int>(value));
       value = -1;
-      if (ranks.size() > kMaxRanks) return {};
+      if (ranks.size() > kMaxGroupRanks) return {};
     }
   }
   if (value >= 0) ranks.push_back(static_cast<int>(value));
@@ -72,8 +66,8 @@ std::vector<int> RanksFromText(std::string_view text) {
 }
 
 struct Group {
-  std::string text;  ///< "72 EXPERT_MODEL_PARALLEL_GROUP"
-  std::vector<int> ranks;
+  std::string text;      ///< "72 EXPERT_MODEL_PARALLEL_GROUP"
+  int32_t members = -1;  ///< as CommRecord::members
 };
 
 std::string Text(sj::element element) {
@@ -95,13 +89,15 @@ int64_t Integer(sj::object object, std::string_view key, int64_t otherwise) {
   return object[key].get(value) == simdjson::SUCCESS ? value : otherwise;
 }
 
-trace::Nanos Time(sj::object object, std::string_view key) {
+/// A moment; null, 0 and what is no date (then `fine` becomes false) are not told.
+trace::Nanos Time(sj::object object, std::string_view key, bool& fine) {
   const int64_t value = Integer(object, key, 0);
-  return value > 0 ? value : trace::kNoTime;
+  if (value > kMaxNanos) fine = false;
+  return value > 0 && value <= kMaxNanos ? value : trace::kNoTime;
 }
 
 /// Groups by name, from pg_config: {"72": {"name": "72", "desc": "..", "ranks": "[8, 9]"}}.
-std::map<std::string, Group> ReadGroups(sj::object root) {
+std::map<std::string, Group> ReadGroups(sj::object root, trace::FileRow file, trace::Store& store) {
   std::map<std::string, Group> groups;
   sj::object config;
   if (root["pg_config"].get(config) != simdjson::SUCCESS) return groups;
@@ -113,14 +109,19 @@ std::map<std::string, Group> ReadGroups(sj::object root) {
     if (name.empty()) name = std::string(field.key);
     group.text = name;
     if (const std::string desc = Field(pg, "desc"); !desc.empty()) group.text += " " + desc;
-    sj::array list;
-    sj::element ranks;
-    if (pg["ranks"].get(list) == simdjson::SUCCESS) {
-      group.ranks = RanksFromText(simdjson::minify(list));
-    } else if (pg["ranks"].get(ranks) == simdjson::SUCCESS) {
-      group.ranks = RanksFromText(Text(ranks));
+    sj::element told;
+    std::string text;
+    if (pg["ranks"].get(told) == simdjson::SUCCESS && !told.is_null()) text = Text(told);
+    std::vector<int> ranks = RanksFromText(text);
+    const bool lost = ranks.empty() && text.find_first_of("0123456789") != std::string::npos;
+    if (lost || group.text.size() > kMaxGroupText) {
+      store.diagnostics.Report(kBigGroup, file, "group " + name.substr(0, 64));
     }
-    groups.emplace(std::move(name), std::move(group));
+    if (group.text.size() > kMaxGroupText) group.text.resize(kMaxGroupText);
+    const auto [it, added] = groups.emplace(std::move(name), std::move(group));
+    if (!added || ranks.empty()) continue;
+    it->second.members = static_cast<int32_t>(store.comm_groups.size());
+    store.comm_groups.push_back(std::move(ranks));
   }
   return groups;
 }
@@ -144,16 +145,17 @@ std::string Sizes(sj::object entry) {
   return out;
 }
 
-bool ReadEntry(sj::object entry, const std::map<std::string, Group>& groups, trace::CommRecord& record) {
+bool ReadEntry(sj::object entry, const std::map<std::string, Group>& groups, trace::CommRecord& record,
+               bool& times_fine) {
   sj::array pg;
   sj::element name;
   if (entry["process_group"].get(pg) != simdjson::SUCCESS || pg.at(0).get(name) != simdjson::SUCCESS) return false;
   const std::string group = Text(name);
   if (const auto it = groups.find(group); it != groups.end()) {
     record.group = it->second.text;
-    record.group_ranks = it->second.ranks;
+    record.members = it->second.members;
   } else {
-    record.group = group;
+    record.group = group.substr(0, kMaxGroupText);
   }
   bool p2p = false;
   if (entry["is_p2p"].get(p2p) != simdjson::SUCCESS) p2p = false;
@@ -165,9 +167,9 @@ bool ReadEntry(sj::object entry, const std::map<std::string, Group>& groups, tra
   record.state = Field(entry, "state");
   if (record.op.empty() || record.state.empty() || (record.sequence < 0 && record.p2p_sequence < 0)) return false;
   record.sizes = Sizes(entry);
-  record.created = Time(entry, "time_created_ns");
-  record.started = Time(entry, "time_discovered_started_ns");
-  record.completed = Time(entry, "time_discovered_completed_ns");
+  record.created = Time(entry, "time_created_ns", times_fine);
+  record.started = Time(entry, "time_discovered_started_ns", times_fine);
+  record.completed = Time(entry, "time_discovered_completed_ns", times_fine);
   record.frame = InnermostFrame(entry);
   return true;
 }
@@ -244,9 +246,11 @@ base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, t
     return base::Error{base::Code::kBadFormat, "a Flight Recorder dump has an object with \"entries\"", row.path};
   }
   const int64_t written = Integer(root, "rank", -1);
-  const int rank = written >= 0 && written < 100'000'000 ? static_cast<int>(written) : RankFromName(row.path);
+  const int rank = written >= 0 && written < 100'000'000 ? static_cast<int>(written)
+                                                              : RankFromPath(row.path).value_or(-1);
   if (rank >= 0) row.rank = rank;
-  const auto groups = ReadGroups(root);
+  if (rank < 0) store.diagnostics.Report(kNoRank, file, {});
+  const auto groups = ReadGroups(root, file, store);
   uint64_t index = 0;
   for (const auto element : entries) {
     ++row.records_read;
@@ -254,13 +258,14 @@ base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, t
     record.file = file;
     record.rank = rank;
     sj::object entry;
-    if (element.get(entry) != simdjson::SUCCESS || !ReadEntry(entry, groups, record)) {
+    bool times_fine = true;
+    if (element.get(entry) != simdjson::SUCCESS || !ReadEntry(entry, groups, record, times_fine)) {
       store.diagnostics.Report(kBadEntry, file, "entry " + std::to_string(index));
       ++row.dropped;
     } else if (rank < 0) {
-      store.diagnostics.Report(kNoRank, file, {});
       ++row.dropped;
     } else {
+      if (!times_fine) store.diagnostics.Report(kBadTime, file, "entry " + std::to_string(index));
       ++row.spans;
       store.comm_records.push_back(std::move(record));
     }
@@ -273,7 +278,7 @@ base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, t
     record.file = file;
     record.rank = rank;
     record.group = group.text;
-    record.group_ranks = group.ranks;
+    record.members = group.members;
     for (const auto& [key, state] : {std::pair("last_enqueued_collective", "last-scheduled"),
                                      std::pair("last_completed_collective", "last-completed")}) {
       record.sequence = Integer(status, key, -1);

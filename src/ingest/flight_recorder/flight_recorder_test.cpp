@@ -33,7 +33,8 @@ TEST(FlightRecorder, ReadsEntriesGroupsAndStatus) {
   const auto& record = store.comm_records[0];
   EXPECT_EQ(record.rank, 7);
   EXPECT_EQ(record.group, "5 TP");
-  EXPECT_EQ(record.group_ranks, (std::vector<int>{0, 1}));
+  ASSERT_GE(record.members, 0);
+  EXPECT_EQ(store.comm_groups[static_cast<size_t>(record.members)], (std::vector<int>{0, 1}));
   EXPECT_EQ(record.sequence, 7);
   EXPECT_EQ(record.op, "nccl:all_reduce");
   EXPECT_EQ(record.created, 1758610505592849034);
@@ -42,6 +43,54 @@ TEST(FlightRecorder, ReadsEntriesGroupsAndStatus) {
   EXPECT_EQ(store.diagnostics.Count("flight-recorder.bad-entry"), 1u);
   EXPECT_EQ(store.comm_records[4].state, "last-completed");
   EXPECT_EQ(store.comm_records[4].sequence, 6);
+}
+
+TEST(FlightRecorder, RecordsShareTheMembersOfTheirGroup) {
+  std::string entries;
+  for (int i = 0; i < 1000; ++i) {
+    entries += (i > 0 ? "," : "") + std::string(R"({"process_group":["0","x"],"collective_seq_id":)") +
+               std::to_string(i) + R"(,"profiling_name":"nccl:all_reduce","state":"completed"})";
+  }
+  const auto dump = [&](const std::string& ranks) {
+    return R"({"rank":1,"pg_config":{"0":{"name":"0","desc":"d","ranks":")" + ranks + R"("}},"entries":[)" + entries +
+           "]}";
+  };
+  std::string ranks = "0";
+  for (int i = 1; i < 5000; ++i) ranks += ", " + std::to_string(i);
+  const auto store = ReadDump(dump(ranks), "dump");
+  ASSERT_EQ(store.comm_records.size(), 1000u);
+  ASSERT_EQ(store.comm_groups.size(), 1u);
+  EXPECT_EQ(store.comm_groups[0].size(), 5000u);
+  for (const auto& record : store.comm_records) ASSERT_EQ(record.members, 0);
+
+  for (int i = 5000; i < 200000; ++i) ranks += ", " + std::to_string(i);
+  const auto absurd = ReadDump(dump(ranks), "dump");
+  EXPECT_EQ(absurd.comm_records.size(), 1000u);
+  EXPECT_TRUE(absurd.comm_groups.empty());
+  EXPECT_EQ(absurd.diagnostics.Count("flight-recorder.big-group"), 1u);
+}
+
+TEST(FlightRecorder, ANumberInAFileNameIsARankOnlyWhereItSaysSo) {
+  const auto rank = [](const std::string& path) { return ReadDump(kDump, path).files[0].rank; };
+  EXPECT_EQ(rank("x/nccl_trace_rank_3"), 3);
+  EXPECT_EQ(rank("x/rank12.json"), 12);
+  for (const char* path : {"x/dump_20261130.json", "x/node7.json", "x/dump.4"}) {
+    const auto store = ReadDump(kDump, path);
+    EXPECT_FALSE(store.files[0].rank.has_value()) << path;
+    EXPECT_TRUE(store.comm_records.empty());
+    EXPECT_EQ(store.diagnostics.Count("flight-recorder.no-rank"), 1u);
+    EXPECT_TRUE(store.diagnostics.LostInput());
+  }
+}
+
+TEST(FlightRecorder, TimesBeyondAnyDateAreNotTold) {
+  const auto store = ReadDump(
+      R"({"rank":0,"entries":[{"process_group":["0","x"],"collective_seq_id":1,"profiling_name":"a","state":"b",)"
+      R"("time_created_ns":9223372036854775807}]})",
+      "d");
+  ASSERT_EQ(store.comm_records.size(), 1u);
+  EXPECT_EQ(store.comm_records[0].created, trace::kNoTime);
+  EXPECT_EQ(store.diagnostics.Count("flight-recorder.bad-time"), 1u);
 }
 
 TEST(FlightRecorder, RefusesOtherJson) {
