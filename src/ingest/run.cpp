@@ -28,11 +28,12 @@ constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
                                         "a file that should hold a trace is empty; the writer probably died"};
 constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
 constexpr DiagnosticKind kLonelyArrival = {"input.arrival_without_log", Severity::kNotice,
-                                           "arrival times without a log beside them; not used"};
+                                           "arrival times that belong to no log, or to one of several of equal length; not used"};
 
 constexpr std::string_view kExpected =
     "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
+constexpr uint64_t kLostLines = 1;  // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
 
 /// A file and what it turned out to be.
@@ -82,6 +83,21 @@ base::Result<Sniffed> SniffFile(const Found& found) {
   Sniffed sniffed = SniffKind(head, *got < kSniffBytes, path);
   if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
   return sniffed;
+}
+
+/// Physical lines of a file, a last one without its end too; 0 when it cannot be read.
+uint64_t CountLines(const std::string& path) {
+  auto source = base::OpenFile(path);
+  if (!source) return 0;
+  std::string chunk(kSniffBytes, '\0');
+  uint64_t lines = 0;
+  char last = '\n';
+  while (true) {
+    auto got = (*source)->Read(chunk.data(), chunk.size());
+    if (!got || *got == 0) return lines + (last == '\n' ? 0 : 1);
+    lines += static_cast<uint64_t>(std::count(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(*got), '\n'));
+    last = chunk[*got - 1];
+  }
 }
 
 class RunReader {
@@ -217,17 +233,42 @@ class RunReader {
     ResolveLogTimes(store_);
   }
 
-  /// Arrival times belong to the log in the same folder: a collector's server.log where there are several.
-  void ReadArrivals(const Input& arrivals) {
-    const Input* log = nullptr;
+  /// The log that arrival times belong to: the one in the same folder, or of several the one with as many lines (a
+  /// collector that is stopped may lose a last one). Null when none is, or more than one could be.
+  const Input* LogOfArrivals(const Input& arrivals, std::string& why) const {
+    std::vector<const Input*> logs;
     for (const auto& input : inputs_) {
-      if (input.sniffed.kind != Kind::kLog || Folder(input.found.path) != Folder(arrivals.found.path)) continue;
-      const bool better = EndsWith(input.found.path, "/server.log");
-      if (log == nullptr || better) log = &input;
+      if (input.sniffed.kind == Kind::kLog && Folder(input.found.path) == Folder(arrivals.found.path))
+        logs.push_back(&input);
     }
+    if (logs.size() == 1) return logs.front();
+    if (logs.empty()) {
+      why = "no log beside it";
+      return nullptr;
+    }
+    const uint64_t times = CountLines(arrivals.found.path);
+    std::vector<const Input*> nearest;
+    uint64_t distance = kLostLines;
+    for (const Input* log : logs) {
+      const uint64_t lines = CountLines(log->found.path);
+      const uint64_t off = lines > times ? lines - times : times - lines;
+      if (off > distance) continue;
+      if (off < distance) nearest.clear();
+      distance = off;
+      nearest.push_back(log);
+    }
+    if (nearest.size() == 1) return nearest.front();
+    why = std::to_string(nearest.size()) + " of " + std::to_string(logs.size()) + " logs beside it have its " +
+          std::to_string(times) + " lines";
+    return nullptr;
+  }
+
+  void ReadArrivals(const Input& arrivals) {
+    std::string why;
+    const Input* log = LogOfArrivals(arrivals, why);
     if (log == nullptr) {
-      store_.files[arrivals.row.value()].note = "no log beside it";
-      store_.diagnostics.Report(kLonelyArrival, arrivals.row, {});
+      store_.files[arrivals.row.value()].note = why;
+      store_.diagnostics.Report(kLonelyArrival, arrivals.row, why);
       return;
     }
     if (auto source = Open(arrivals); source != nullptr) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "ingest/kineto/kineto_test_support.hpp"
 
 namespace teller::ingest {
@@ -45,6 +48,69 @@ TEST(Run, KindsAreFoundByContent) {
   EXPECT_EQ(FileOf(*store, ".hidden/trace.json"), nullptr);
   EXPECT_EQ(store->diagnostics.Count("input.not_used"), 6u);
   EXPECT_FALSE(store->diagnostics.LostInput());
+}
+
+TEST(Run, JsonLinesAreALogWhenTheyHaveTextAndTime) {
+  const TestFolder folder;
+  folder.Write("a.jsonl", "{\"time\":\"2026-11-30T12:00:00Z\",\"message\":\"started\"}\n"
+                          "{\"time\":\"2026-11-30T12:00:01Z\",\"message\":\"loaded\"}\n");
+  folder.Write("b.json", "{\"ts\":1796040000.25,\"level\":\"info\",\"msg\":\"started\"}\nplain text\n");
+  folder.Write("c.log", "{\"timestamp\":\"2026-11-30T12:00:00Z\",\"level\":\"INFO\",\"fields\":{\"message\":\"x\"}}");
+  folder.Write("d.jsonl", "{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2026-11-30T12:00:00Z\"}\n");
+  const std::vector<std::string> others = {"spans.jsonl", "host.jsonl", "requests.jsonl", "events.jsonl", "one.json"};
+  folder.Write(others[0], "{\"resourceSpans\":[]}\n{\"resourceSpans\":[]}\n");
+  folder.Write(others[1], "{\"t_ns\":1796040000000000000,\"cpu\":1.5}\n{\"t_ns\":1796040000000000001,\"cpu\":2}\n");
+  folder.Write(others[2], "{\"id\":1,\"time\":1.5,\"text\":\"a prompt\",\"status\":200}\n{\"id\":2}\n");
+  folder.Write(others[3], "{\"ts\":1,\"event\":\"arrived\"}\n{\"ts\":2,\"event\":\"left\"}\n");
+  folder.Write(others[4], "{\n\"time\": \"2026\",\n\"message\": \"x\"\n}\n");
+  auto store = Read({folder.path()});
+  ASSERT_TRUE(store.has_value()) << store.error().Text();
+  for (const char* name : {"a.jsonl", "b.json", "c.log", "d.jsonl"}) EXPECT_EQ(FileOf(*store, name)->kind, "log") << name;
+  for (const auto& name : others) EXPECT_EQ(FileOf(*store, name)->kind, "other") << name;
+  ASSERT_GE(store->logs.size(), 2u);
+  EXPECT_EQ(store->logs[0].message, "started");
+}
+
+TEST(Run, AnExtensionRefusesOnlyWhatDoesNotLookLikeALog) {
+  const TestFolder folder;
+  const std::string line = "INFO 07-01 10:00:00 [core.py:1] started\n";
+  folder.Write("a.log", line);
+  folder.Write("vllm.cfg", line + line);
+  folder.Write("out.csv", "2026-11-30 12:00:00,123 INFO a: x\n" + line);
+  folder.Write("notes.md", "# What happened\nThe server said:\n\n    " + line + "and nothing else.\n");
+  folder.Write("serve.py", "import os\nprint('x')\n");
+  folder.Write("data.csv", "2026-11-30 12:00:00,1,2\n2026-11-30 12:00:01,1,2\n");
+  auto store = Read({folder.path()});
+  ASSERT_TRUE(store.has_value());
+  EXPECT_EQ(FileOf(*store, "vllm.cfg")->kind, "log");
+  EXPECT_EQ(FileOf(*store, "out.csv")->kind, "log");
+  for (const char* name : {"notes.md", "serve.py", "data.csv"}) EXPECT_EQ(FileOf(*store, name)->kind, "other") << name;
+}
+
+TEST(Run, ArrivalTimesGoToTheLogWithAsManyLines) {
+  const std::string stamp = "INFO 07-01 10:00:00 [core.py:1] x\n";
+  const std::string times = "1795984842644798277\n1795984842644798278\n1795984842644798279\n";
+  for (const auto& [server, client, owner] : std::vector<std::tuple<int, int, std::string>>{
+           {9, 3, "client.log"}, {3, 9, "server.log"}, {4, 9, "server.log"}, {3, 3, ""}, {9, 9, ""}}) {
+    const TestFolder folder;
+    std::string text;
+    for (int i = 0; i < server; ++i) text += stamp;
+    folder.Write("server.log", text);
+    text.clear();
+    for (int i = 0; i < client; ++i) text += stamp;
+    folder.Write("client.log", text);
+    folder.Write("times.txt", times);
+    auto store = Read({folder.path()});
+    ASSERT_TRUE(store.has_value());
+    EXPECT_EQ(store->diagnostics.Count("input.arrival_without_log"), owner.empty() ? 1u : 0u);
+    for (const auto& record : store->logs) {
+      if (record.basis != trace::TimeBasis::kArrival) continue;
+      EXPECT_EQ(store->files[record.file.value()].path, owner);
+    }
+    const bool any = std::any_of(store->logs.begin(), store->logs.end(),
+                                 [](const auto& r) { return r.basis == trace::TimeBasis::kArrival; });
+    EXPECT_EQ(any, !owner.empty());
+  }
 }
 
 TEST(Run, AFolderWithNeitherTracesNorLogsIsAnError) {

@@ -1,11 +1,15 @@
 #include "ingest/common/sniff.hpp"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <initializer_list>
 
 #include "ingest/flight_recorder/flight_recorder.hpp"
 #include "ingest/kineto/kineto.hpp"
+#include "ingest/log/parsed_line.hpp"
 
 namespace teller::ingest {
 
@@ -55,8 +59,46 @@ bool LooksLikeJsonLines(std::string_view head) {
   return first.front() == '{' && first[last] == '}' && (second.empty() || second.front() == '{');
 }
 
-Sniffed SniffJson(std::string_view head, std::string_view text) {
+/// A JSON object with a text to read, and the time or level that makes it a log's: not a span, sample or request.
+bool IsLogObject(std::string_view line, simdjson::dom::parser& parser) {
+  simdjson::dom::object object;
+  if (parser.parse(line.data(), line.size()).get(object) != simdjson::SUCCESS) return false;
+  const auto has = [&object](std::initializer_list<std::string_view> keys) {
+    return std::any_of(keys.begin(), keys.end(),
+                       [&object](auto key) { return object[key].error() == simdjson::SUCCESS; });
+  };
+  std::string_view text;
+  bool message = object["message"].get(text) == simdjson::SUCCESS || object["msg"].get(text) == simdjson::SUCCESS ||
+                 object["fields"]["message"].get(text) == simdjson::SUCCESS;
+  const bool level = has({"level", "severity", "lvl", "levelname"});
+  // Other names for the text count only beside what else only logs have: structlog's level, a container's stream.
+  if (!message) message = object["event"].get(text) == simdjson::SUCCESS && level;
+  if (!message) message = object["log"].get(text) == simdjson::SUCCESS && has({"stream"});
+  return message && (level || has({"timestamp", "time", "ts", "@timestamp", "asctime"}));
+}
+
+/// Of the whole lines of the head that are objects, most are log records.
+bool LooksLikeJsonLog(std::string_view text, bool whole) {
+  constexpr size_t kLooked = 50;
+  simdjson::dom::parser parser;
+  size_t objects = 0;
+  size_t records = 0;
+  while (!text.empty() && objects < kLooked) {
+    std::string_view line = LineAt(text);
+    if (line.size() == text.size() && !whole) break;  // may be cut
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
+    if (line.empty() || line.front() != '{') continue;
+    ++objects;
+    if (line.back() == '}') records += IsLogObject(line, parser);
+    if (records == 0) return false;  // the first line tells spans, samples and documents apart at once
+  }
+  return records * 2 > objects;
+}
+
+Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
   if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
+  if (text.front() == '{' && LooksLikeJsonLog(text, whole)) return {Kind::kLog, {}};
   if (LooksLikeJsonLines(text)) {
     if (Has(text, "\"resourceSpans\"")) return {Kind::kOther, "OTLP spans are not read by this version"};
     return {Kind::kOther, "JSON lines (counters, requests) are not read by this version"};
@@ -88,7 +130,7 @@ constexpr std::array<Magic, 9> kMagics = {{
     {"%PDF", "a PDF"},
 }};
 
-/// Extensions of text files that are no logs.
+/// Extensions of text files that are no logs unless their lines show that they are.
 constexpr std::array<std::string_view, 18> kNotLogs = {".md",   ".rst",  ".py",    ".sh",  ".yaml", ".yml",
                                                        ".toml", ".ini",  ".cfg",   ".csv", ".xml",  ".html",
                                                        ".js",   ".json", ".jsonl", ".cpp", ".hpp",  ".prom"};
@@ -139,6 +181,23 @@ bool LooksLikeMetrics(std::string_view head) {
   return lines > 0 && samples * 10 >= lines * 9;
 }
 
+/// Most lines of the head have the stamp and form of a log line.
+bool LooksLikeLog(std::string_view head) {
+  size_t lines = 0;
+  size_t records = 0;
+  while (!head.empty() && lines < 200) {
+    std::string_view line = LineAt(head);
+    head.remove_prefix(std::min(head.size(), line.size() + 1));
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    ++lines;
+    log::Origin origin;
+    log::PeelPrefixes(line, origin);
+    const auto parsed = log::ParseLine(line, origin);
+    records += parsed.header && parsed.stamp.present && parsed.source != trace::LogSource::kUnknown;
+  }
+  return records * 2 > lines;
+}
+
 Sniffed SniffText(std::string_view head, std::string_view path) {
   const std::string_view text = SkipSpace(head);
   if (LooksLikeArrivals(head)) return {Kind::kArrival, {}};
@@ -149,8 +208,8 @@ Sniffed SniffText(std::string_view head, std::string_view path) {
     return {Kind::kOther, "XML or HTML, not a log"};
   }
   const auto extension = Extension(path);
-  if (std::find(kNotLogs.begin(), kNotLogs.end(), extension) != kNotLogs.end()) {
-    return {Kind::kOther, "text, but by its extension not a log"};
+  if (std::find(kNotLogs.begin(), kNotLogs.end(), extension) != kNotLogs.end() && !LooksLikeLog(head)) {
+    return {Kind::kOther, "text without log lines, and by its extension not a log"};
   }
   return {Kind::kLog, {}};
 }
@@ -169,7 +228,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
     return {Kind::kOther, "a Python pickle; convert Flight Recorder dumps to JSON first"};
   }
   if (text.front() == '{' || text.front() == '[') {
-    const Sniffed json = SniffJson(head, text);
+    const Sniffed json = SniffJson(head, whole, text);
     // A log line may begin with a bracket: "[2026-...] ..." is no JSON.
     const std::string_view second = SkipSpace(text.substr(1));
     const bool document = text.front() == '{' ? (second.empty() || second.front() == '"' || second.front() == '}')

@@ -6,7 +6,8 @@
 
 namespace teller::ingest {
 
-/// What a file is, judged by its first bytes (and, for plain text without marks, by its extension).
+/// What a file is, judged by its first bytes (plain text is a log; an extension of other texts speaks against
+/// it only where most lines are no log lines).
 enum class Kind : uint8_t {
   kEmpty,
   kTrace,  ///< Chrome-trace JSON
