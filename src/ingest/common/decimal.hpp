@@ -11,6 +11,13 @@ namespace teller::ingest {
 /// Largest magnitude of a time or duration that is believed: sums of two stay inside int64 (the year 2096).
 inline constexpr base::Nanos kMaxNanos = 4'000'000'000'000'000'000;
 
+/// Earliest time that is believed. Files that count from a start of their own may begin a little before it; anything
+/// else lies after 1970.
+inline constexpr base::Nanos kMinNanos = -86'400 * base::kSecond;
+
+/// Longest duration of one span that is believed: 30 days.
+inline constexpr base::Nanos kMaxDuration = 30 * 86'400 * base::kSecond;
+
 /// What became of a number's text.
 enum class NumberFault : uint8_t { kNone = 0, kNotANumber = 1, kTooLarge = 2 };
 

@@ -274,6 +274,7 @@ void PlanFile(FileParts& parts, const std::vector<std::unique_ptr<Worker>>& work
   for (size_t i = 0; i < sources.size(); ++i) {
     for (auto& piece : CutTrack(trace::TrackRow(static_cast<uint32_t>(first_track + i)), sources[i])) {
       piece.base_time = parts.base_time;
+      piece.durations = parts.durations;
       plan.pieces.push_back(std::move(piece));
     }
   }

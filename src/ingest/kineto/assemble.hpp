@@ -15,6 +15,7 @@ struct FileParts {
   trace::FileRow file;
   std::vector<std::unique_ptr<Block>> blocks;  ///< order: as in the file
   trace::Nanos base_time = 0;                  ///< added to every time of the file
+  bool durations = true;                       ///< false: they are absurd, all are taken as 0
 };
 
 /// What Assemble leaves open for ResolveProcesses.

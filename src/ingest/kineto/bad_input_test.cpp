@@ -110,6 +110,67 @@ TEST(BadTrace, NumbersThatAreNoneOrHuge) {
   for (size_t i = 0; i < store.spans.size(); ++i) EXPECT_GE(store.spans.duration[i], 0);
 }
 
+int64_t Sum(const std::vector<trace::Nanos>& values) {
+  __int128 sum = 0;
+  for (const auto value : values) sum += value;
+  EXPECT_LE(sum, __int128{INT64_MAX});
+  return static_cast<int64_t>(sum);
+}
+
+TEST(BadTrace, TimesAndDurationsStayWhereSumsFit) {
+  // 4e18 ns is the largest number that parses: as a time a date, as a duration nonsense.
+  const auto store = ReadText("[" + Event("a", "1", "4000000000000000") + "," + Event("b", "2", "4000000000000000") +
+                              "," + Event("c", "4000000000000000", "4000000000000000") + "," +
+                              Event("month", "3", "2592000000000") + "," + Event("more", "4", "2592000000000.001") +
+                              "," + Event("past", "-4000000000000000", "1") + "," + Event("early", "-5", "1") + "]");
+  EXPECT_EQ(store.diagnostics.Count("trace.bad_duration"), 4u);
+  EXPECT_EQ(store.diagnostics.Count("trace.huge_time"), 1u);
+  EXPECT_EQ(store.spans.size(), 6u);
+  EXPECT_EQ(Sum(store.spans.duration), 2'592'000'000'000'000 + 1000);
+  const auto marks = ReadText(R"([{"ph":"B","name":"x","pid":1,"tid":1,"ts":0},)"
+                              R"({"ph":"E","name":"x","pid":1,"tid":1,"ts":4000000000000000}])");
+  ASSERT_EQ(marks.spans.size(), 1u);
+  EXPECT_EQ(marks.spans.duration[0], 0);
+  EXPECT_EQ(marks.diagnostics.Count("trace.long_mark"), 1u);
+}
+
+TEST(BadTrace, DurationsThatAddUpToCenturiesAreNoDurations) {
+  std::string text;
+  for (int i = 0; i < 4000; ++i) text += (i > 0 ? "," : "") + Event("m", std::to_string(i), "2592000000000");
+  const auto store = ReadText("[" + text + "]");
+  EXPECT_EQ(store.spans.size(), 4000u);
+  EXPECT_EQ(Sum(store.spans.duration), 0);
+  EXPECT_EQ(store.diagnostics.Count("trace.absurd_total"), 1u);
+  EXPECT_TRUE(store.diagnostics.LostInput());
+}
+
+TEST(BadTrace, ABaseBehindWhichTimesLeaveTheCalendarIsNotUsed) {
+  const auto store = ReadText("{\"baseTimeNanoseconds\":4000000000000000000,\"traceEvents\":[" +
+                              Event("a", "4000000000000000", "1") + "]}");
+  ASSERT_EQ(store.spans.size(), 1u);
+  EXPECT_EQ(store.spans.begin[0], 4'000'000'000'000'000'000);
+  EXPECT_EQ(store.diagnostics.Count("trace.bad_base_time"), 1u);
+}
+
+TEST(BadTrace, AmountsThatNoMachineHasAreNotTold) {
+  const auto store = ReadText(
+      R"([{"ph":"X","cat":"gpu_memcpy","name":"k","pid":0,"tid":7,"ts":4,"dur":1,"args":{"bytes":9223372036854775807}},)"
+      R"({"ph":"X","cat":"gpu_memcpy","name":"k","pid":0,"tid":7,"ts":5,"dur":1,"args":{"bytes":4096}}])");
+  ASSERT_EQ(store.spans.size(), 2u);
+  EXPECT_EQ(store.gpu_args.Find(0)->bytes, -1);
+  EXPECT_EQ(store.gpu_args.Find(1)->bytes, 4096);
+  EXPECT_EQ(store.diagnostics.Count("trace.bad_amount"), 1u);
+}
+
+TEST(BadTrace, HugeNumbersInAnnotationsStayText) {
+  const auto store = ReadText(R"([{"ph":"X","cat":"user_annotation","name":"n","pid":0,"tid":7,"ts":4,"dur":1,)"
+                              R"("args":{"x":99999999999999999999999}}])");
+  ASSERT_EQ(store.spans.size(), 1u);
+  const auto* value = store.attributes.Find(0);
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(store.text(value->value), "99999999999999999999999");
+}
+
 TEST(BadTrace, DeepNestingIsDroppedAndCounted) {
   const std::string deep(5000, '[');
   const std::string close(5000, ']');

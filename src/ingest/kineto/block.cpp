@@ -4,6 +4,8 @@
 #include <cstring>
 #include <tuple>
 
+#include "ingest/common/decimal.hpp"
+
 namespace teller::ingest {
 
 std::string LaneKey::Pack(std::string_view pid, std::string_view tid, bool device) {
@@ -149,6 +151,7 @@ void BlockBuilder::Pack(const Draft& draft, const Worker& worker, Block& block, 
       begin[row] = span.begin;
       duration[row] = span.duration;
       block.latest = std::max(block.latest, span.begin + span.duration);
+      block.total = std::min(kMaxNanos, block.total + span.duration);
       name[row] = span.name;
       category[row] = static_cast<uint8_t>(category_slot_[span.category]);
       segment.kinds |= static_cast<uint16_t>(1u << static_cast<unsigned>(worker.kinds[span.category]));

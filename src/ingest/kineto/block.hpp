@@ -116,6 +116,7 @@ struct Block {
   uint32_t worker = 0;
   uint32_t spans = 0;
   trace::Nanos latest = 0;  ///< latest end of a span; at least 0
+  trace::Nanos total = 0;   ///< sum of the durations, at most kMaxNanos
   const trace::Nanos* begin = nullptr;
   const trace::Nanos* duration = nullptr;
   const uint32_t* name = nullptr;

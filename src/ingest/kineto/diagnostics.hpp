@@ -41,10 +41,19 @@ inline constexpr DiagnosticKind kInvalidUtf8 = {
 inline constexpr DiagnosticKind kBadTime = {"trace.bad_time", Severity::kDataLoss,
                                             "\"ts\" is missing or not a number of microseconds; the event was dropped"};
 inline constexpr DiagnosticKind kHugeTime = {"trace.huge_time", Severity::kDataLoss,
-                                             "\"ts\" is beyond any date; the event was dropped"};
+                                             "\"ts\" is beyond any date, or before 1970; the event was dropped"};
 inline constexpr DiagnosticKind kBadDuration = {
     "trace.bad_duration", Severity::kDataLoss,
-    "\"dur\" is missing, not a number, or huge; the span was kept with duration 0"};
+    "\"dur\" is missing, not a number, or more than 30 days; the span was kept with duration 0"};
+inline constexpr DiagnosticKind kLongMark = {
+    "trace.long_mark", Severity::kDataLoss,
+    "a beginning and its end are more than 30 days apart; the span was kept with duration 0"};
+inline constexpr DiagnosticKind kAbsurdTotal = {
+    "trace.absurd_total", Severity::kDataLoss,
+    "the durations of a file add up to more than a century; all its spans were kept with duration 0"};
+inline constexpr DiagnosticKind kBadAmount = {
+    "trace.bad_amount", Severity::kNotice,
+    "bytes, elements or a sequence number is no believable count; it was taken as not told"};
 inline constexpr DiagnosticKind kNegativeDuration = {"trace.negative_duration", Severity::kDataLoss,
                                                      "\"dur\" is negative; the span was kept with duration 0"};
 inline constexpr DiagnosticKind kBadField = {"trace.bad_field", Severity::kDataLoss,

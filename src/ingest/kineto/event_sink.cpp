@@ -1,5 +1,6 @@
 #include "ingest/kineto/event_sink.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -16,6 +17,7 @@ using trace::SpanKind;
 
 constexpr size_t kMaxKeptArgument = 16u << 10;  // the dims of a fused optimizer call with hundreds of tensors
 constexpr uint32_t kMaxAttributes = 64;         // per span
+constexpr int64_t kMaxAmount = int64_t{1} << 48;  // 256 TiB: sums over many spans stay inside int64
 
 bool IsNull(RawValue raw) {
   return raw.empty() || raw.front() == 'n';
@@ -45,10 +47,6 @@ uint32_t Id32(RawValue raw) {
 int32_t Small(RawValue raw) {
   const auto value = raw.empty() ? std::nullopt : Signed(raw);
   return value && *value >= INT32_MIN && *value <= INT32_MAX ? static_cast<int32_t>(*value) : -1;
-}
-
-int64_t Count(RawValue raw) {
-  return raw.empty() ? -1 : Signed(raw).value_or(-1);
 }
 
 bool IsTrue(RawValue raw) {
@@ -160,7 +158,10 @@ trace::StringId EventSink::Kept(RawValue raw, uint64_t at) {
 
 bool EventSink::Time(const EventFields& fields, uint64_t at, trace::Nanos& out) {
   switch (ParseMicros(Trim(fields.ts), out)) {
-    case NumberFault::kNone: return true;
+    case NumberFault::kNone:
+      if (out >= kMinNanos) return true;
+      Drop(kineto::kHugeTime, at, "ts", fields.ts);
+      return false;
     case NumberFault::kNotANumber: Drop(kineto::kBadTime, at, "ts", fields.ts); return false;
     case NumberFault::kTooLarge: Drop(kineto::kHugeTime, at, "ts", fields.ts); return false;
   }
@@ -175,6 +176,10 @@ trace::Nanos EventSink::Duration(const EventFields& fields, uint64_t at) {
   }
   if (duration < 0) {
     Report(kineto::kNegativeDuration, at, "dur", fields.dur);
+    return 0;
+  }
+  if (duration > kMaxDuration) {
+    Report(kineto::kBadDuration, at, "dur", fields.dur);
     return 0;
   }
   return duration;
@@ -322,7 +327,7 @@ void EventSink::KeepArgs(SpanKind kind, const EventArgs& args, uint64_t at, Draf
     case SpanKind::kCopy:
     case SpanKind::kMemset:
     case SpanKind::kGpuAnnotation:
-    case SpanKind::kSync: KeepGpu(args, span); break;
+    case SpanKind::kSync: KeepGpu(args, at, span); break;
     case SpanKind::kOther:
     case SpanKind::kOverhead:
     case SpanKind::kProfiler: break;
@@ -332,6 +337,15 @@ void EventSink::KeepArgs(SpanKind kind, const EventArgs& args, uint64_t at, Draf
       kind == SpanKind::kProfiler || kind == SpanKind::kSync) {
     KeepAttributes(args, at, span);
   }
+}
+
+/// Bytes or elements; -1 when not told or not believable.
+int64_t EventSink::Amount(RawValue raw, uint64_t at) {
+  if (raw.empty()) return -1;
+  const auto value = Signed(raw);
+  if (value && *value <= kMaxAmount) return std::max<int64_t>(*value, -1);
+  Report(kineto::kBadAmount, at, "an amount", raw);
+  return -1;
 }
 
 void EventSink::KeepOp(const EventArgs& args, uint64_t at, DraftSpan& span) {
@@ -345,14 +359,14 @@ void EventSink::KeepOp(const EventArgs& args, uint64_t at, DraftSpan& span) {
   draft_.op.push_back(op);
 }
 
-void EventSink::KeepGpu(const EventArgs& args, DraftSpan& span) {
+void EventSink::KeepGpu(const EventArgs& args, uint64_t at, DraftSpan& span) {
   trace::GpuArgs gpu;
   gpu.graph_node = args.graph_node.empty() ? 0 : Unsigned(args.graph_node).value_or(0);
   gpu.correlation = Id32(args.correlation);
   gpu.external_id = Id32(args.external_id);
   gpu.device = Small(args.device);
   gpu.stream = Small(args.stream);
-  gpu.bytes = Count(args.bytes);
+  gpu.bytes = Amount(args.bytes, at);
   span.gpu = static_cast<uint32_t>(draft_.gpu.size());
   draft_.gpu.push_back(gpu);
 }
@@ -368,9 +382,9 @@ void EventSink::KeepComm(const EventArgs& args, uint64_t at, DraftSpan& span) {
   comm.group = Kept(args.group, at);
   comm.group_ranks = Kept(args.group_ranks, at);
   comm.dtype = Kept(args.dtype, at);
-  comm.in_elements = Count(args.in_elements);
-  comm.out_elements = Count(args.out_elements);
-  comm.sequence = Count(args.sequence);
+  comm.in_elements = Amount(args.in_elements, at);
+  comm.out_elements = Amount(args.out_elements, at);
+  comm.sequence = Amount(args.sequence, at);
   comm.group_size = Small(args.group_size);
   span.comm = static_cast<uint32_t>(draft_.comm.size());
   draft_.comm.push_back(comm);

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/parallel.hpp"
+#include "ingest/common/decimal.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/kineto/assemble.hpp"
 #include "ingest/kineto/diagnostics.hpp"
@@ -186,6 +187,14 @@ void AddMarks(FileParts& parts, std::vector<std::unique_ptr<Worker>>& workers) {
   workers.push_back(std::move(own));
 }
 
+/// Durations are added up downstream, also over all files: the sum must stay inside int64.
+void CheckTotal(FileParts& parts, trace::Nanos limit, base::Diagnostics& diagnostics) {
+  trace::Nanos total = 0;
+  for (const auto& block : parts.blocks) total = std::min(kMaxNanos, total + block->total);
+  parts.durations = total < limit;
+  if (!parts.durations) diagnostics.Report(kineto::kAbsurdTotal, parts.file, {});
+}
+
 }  // namespace
 
 base::Status ReadKineto(const std::vector<KinetoInput>& inputs, trace::Store& store, const RunOptions& options) {
@@ -213,6 +222,7 @@ base::Status ReadKineto(const std::vector<KinetoInput>& inputs, trace::Store& st
       for (const auto& block : trace->parts.blocks) latest = std::max(latest, block->latest);
       trace->parts.base_time = BaseTime(trace->reader->top().values(), latest, trace->input.file, store.diagnostics);
     }
+    CheckTotal(trace->parts, kMaxNanos / static_cast<trace::Nanos>(inputs.size()), store.diagnostics);
     files.push_back(std::move(trace->parts));
   }
   std::vector<FileIdentity> identities;

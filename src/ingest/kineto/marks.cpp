@@ -37,7 +37,7 @@ void PairMarks(const std::vector<DraftSpan>& marks, trace::Nanos end_of_recordin
   for (const auto& [lane, stack] : open) {
     for (const uint32_t i : stack) {
       diagnostics.Report(kineto::kUnmatchedBegin, file, "time " + std::to_string(marks[i].begin) + " ns");
-      const trace::Nanos end = std::min(end_of_recording, marks[i].begin + kMaxNanos);  // both may be absurd
+      const trace::Nanos end = std::min(end_of_recording, marks[i].begin + kMaxDuration);  // both may be absurd
       paired.emplace_back(i, std::max(end, marks[i].begin));
     }
   }
@@ -45,6 +45,10 @@ void PairMarks(const std::vector<DraftSpan>& marks, trace::Nanos end_of_recordin
   for (const auto& [i, end] : paired) {
     DraftSpan span = marks[i];
     span.duration = end - span.begin;
+    if (span.duration > kMaxDuration) {
+      diagnostics.Report(kineto::kLongMark, file, "time " + std::to_string(span.begin) + " ns");
+      span.duration = 0;
+    }
     spans.push_back(span);
     ++tally.spans;
   }

@@ -123,7 +123,7 @@ class Writer {
     const uint32_t row = from.row();
     auto& spans = store_.spans;
     spans.begin[span_] = b.begin[row] + piece_.base_time;
-    spans.duration[span_] = b.duration[row];
+    spans.duration[span_] = piece_.durations ? b.duration[row] : 0;
     spans.name[span_] = map.strings[b.name[row]];
     spans.track[span_] = piece_.track;
     const size_t used = std::min<size_t>(b.category[row], b.used_categories.size() - 1);

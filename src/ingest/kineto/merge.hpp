@@ -31,6 +31,7 @@ struct ArgOffsets {
 struct Piece {
   trace::TrackRow track;
   trace::Nanos base_time = 0;
+  bool durations = true;                  ///< as FileParts::durations
   std::vector<std::vector<Source>> runs;  ///< each run's sources follow each other in time
   uint64_t first_span = 0;
   ArgOffsets args;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 
 #include "ingest/common/decimal.hpp"
@@ -226,7 +225,7 @@ trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::Nano
   const auto it = top.find("baseTimeNanoseconds");
   if (it == top.end()) return 0;
   const auto value = ParseInteger(it->second);
-  if (!value || *value < 0 || *value > kMaxNanos || latest > std::numeric_limits<trace::Nanos>::max() - *value) {
+  if (!value || *value < 0 || *value > kMaxNanos || latest > kMaxNanos - *value) {
     diagnostics.Report(kineto::kBadBase, file, Snippet(it->second));
     return 0;
   }

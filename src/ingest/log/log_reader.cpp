@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ingest/common/decimal.hpp"
 #include "ingest/log/cursor.hpp"
 #include "ingest/log/diagnostics.hpp"
 #include "ingest/log/line_splitter.hpp"
@@ -55,6 +56,7 @@ base::Status ReadLogArrivals(base::ByteSource& source, trace::FileRow arrivals, 
     } else if (c.Number(1, 18, high) && c.done()) {
       value = high;
     }
+    if (value > kMaxNanos) value = trace::kNoTime;
     if (value == trace::kNoTime) {
       store.diagnostics.Report(log::kArrivalBad, arrivals, "line " + std::to_string(segment.line));
     }
