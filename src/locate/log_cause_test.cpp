@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ingest/log/log_reader.hpp"
+#include "locate/log_facts.hpp"
 
 namespace teller::locate {
 namespace {
@@ -242,29 +243,134 @@ TEST(LogCause, KvPressureNeedsMoreThanOneRetraction) {
   EXPECT_TRUE(Alarms(Causes({std::string_view(many).substr(0, many.size() / 5)})).empty());
 }
 
+/// One iteration in a full cache.
+std::string Iteration(int number, int running, int prefills = 1) {
+  return "(APIServer pid=1) INFO 11-29 21:13:55 [loggers.py:199] Engine 000: Iteration(" + std::to_string(number) +
+         "): " + std::to_string(prefills) + " context requests, 40 context tokens, " + std::to_string(running) +
+         " generation requests, 3 generation tokens, iteration elapsed time: 6.85 ms, CPU KV cache usage: 100.0%\n";
+}
+
 TEST(LogCause, MorePrefillsThanRequestsInAFullCacheArePreemptions) {
   const auto run = [](int prefills) {
     std::string text;
     for (int i = 0; i < 20; ++i) {
+      text += Iteration(i, 3);
+      for (int k = 0; i == 10 && k < prefills; ++k) text += Iteration(i, 3);
       text += "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n";
-      text += "(APIServer pid=1) INFO 11-29 21:13:55 [loggers.py:199] Engine 000: Iteration(" + std::to_string(i) +
-              "): 1 context requests, 40 context tokens, 3 generation requests, 3 generation tokens, iteration elapsed "
-              "time: "
-              "6.85 ms, CPU KV cache usage: 100.0%\n";
     }
-    for (int i = 0; i < prefills; ++i) {
-      text +=
-          "(APIServer pid=1) INFO 11-29 21:13:56 [loggers.py:199] Engine 000: Iteration(99): 1 context requests, 90 "
-          "context tokens, 3 "
-          "generation requests, 3 generation tokens, iteration elapsed time: 6.85 ms, CPU KV cache usage: 98.0%\n";
-    }
-    return Alarms(Causes({text}));
+    return Alarms(Causes({text + Iteration(20, 1, 0)}));
   };
   EXPECT_TRUE(run(0).empty());
   const auto alarms = run(4);
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kKvPressure);
   EXPECT_EQ(alarms[0].culprit.process, "EngineCore");
+}
+
+TEST(LogCause, WithoutAccessLinesThatCoverTheIterationsPrefillsProveNothing) {
+  const std::string served = "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n";
+  const auto quiet = [](const std::string& text) { return Alarms(Causes({text})).empty(); };
+  std::string bare;
+  for (int i = 0; i < 20; ++i) bare += Iteration(i, 3);
+  std::string full;
+  for (int i = 0; i < 20; ++i) full += Iteration(i, 3) + served;
+  EXPECT_TRUE(quiet(bare)) << "access log off";
+  EXPECT_TRUE(quiet(bare + full)) << "access log begins in mid-run";
+  EXPECT_TRUE(quiet(full + bare)) << "access log ends in mid-run";
+  EXPECT_TRUE(quiet(full + Iteration(20, 3) + Iteration(21, 3) + Iteration(22, 3))) << "requests still unanswered";
+  std::string pending = full;
+  for (int i = 20; i < 28; ++i) pending += Iteration(i, i - 20);
+  EXPECT_TRUE(quiet(pending + served + Iteration(28, 7, 0))) << "one of eight answered, seven still run";
+  std::string others;
+  for (int i = 0; i < 20; ++i) {
+    others += Iteration(i, 3) + "INFO:     127.0.0.1:1 - \"POST /start_profile HTTP/1.1\" 200 OK\n" +
+              "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 400 Bad Request\n";
+  }
+  for (const auto& f : Alarms(Causes({others}))) EXPECT_NE(f.fault, FaultClass::kKvPressure);
+  std::string batches;
+  for (int i = 0; i < 40; ++i) batches += Iteration(i, 8) + (i % 4 == 3 ? served : "");
+  EXPECT_TRUE(quiet(batches)) << "four prompts in each request";
+  std::string again;
+  for (int i = 0; i < 20; ++i) again += Iteration(i, 3) + (i % 5 == 4 ? Iteration(i, 3) : "") + served;
+  again += Iteration(20, 1, 0);
+  EXPECT_FALSE(quiet(again)) << "every fifth request was prefilled twice";
+}
+
+TEST(LogCause, ALongRunOfFullStatisticsLinesIsReadInLinearTime) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i) {
+    text += "INFO 11-29 21:13:55 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
+            "throughput: 1.0 tokens/s, Running: 3 reqs, Waiting: 2 reqs, GPU KV cache usage: 99.0%\n";
+  }
+  const auto alarms = Alarms(Causes({text}));
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_NE(alarms[0].explanation.find("20000 statistics lines"), std::string::npos);
+}
+
+TEST(LogCause, TwoDevicesAreTwoFindings) {
+  const auto line = [](int second, std::string_view device) {
+    return "[Sat May  2 13:35:0" + std::to_string(second) + " 2026] NVRM: Xid (PCI:" + std::string(device) +
+           "): 79, GPU has fallen off the bus.\n";
+  };
+  const std::string text = line(1, "0000:3b:00") + line(2, "0000:5e:00") + line(3, "0000:3b:00");
+  const auto alarms = Alarms(Causes({text}));
+  ASSERT_EQ(alarms.size(), 2u);
+  EXPECT_NE(alarms[0].evidence[0].text.find("0000:3b:00"), std::string::npos);
+  EXPECT_NE(alarms[1].evidence[0].text.find("0000:5e:00"), std::string::npos);
+  EXPECT_NE(alarms[1].explanation.find("0000:5e:00"), std::string::npos);
+}
+
+TEST(LogCause, TheSameDeviceAgainIsOneFindingWithBothLines) {
+  const auto line = [](int hour) {
+    return "[Sat May  2 1" + std::to_string(hour) +
+           ":35:01 2026] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n";
+  };
+  const auto alarms = Alarms(Causes({line(3) + line(5)}));
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].evidence.size(), 2u);
+}
+
+TEST(LogCause, EvidenceWithoutRoomHasNoMark) {
+  trace::Store store;
+  store.files.emplace_back();
+  store.logs.resize(20);
+  for (auto& record : store.logs) record.file = trace::FileRow(0);
+  Finding finding;
+  for (size_t row = 0; row < store.logs.size(); ++row) {
+    const std::string mark = AddEvidence(finding, store, row);
+    if (mark.empty()) {
+      EXPECT_EQ(finding.evidence.size(), 12u);
+    } else {
+      EXPECT_EQ(finding.evidence.back().log.value(), row) << mark << " cites its own line";
+    }
+  }
+  EXPECT_EQ(AddEvidence(finding, store, 3), "[E4]");
+  EXPECT_EQ(AddEvidence(finding, store, 19), "");
+}
+
+TEST(LogCause, TheLocalRankOfTorchrunIsNoGlobalOne) {
+  const std::string failed =
+      "E1129 21:14:01.000000 9 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
+      "local_rank: 1 (pid: 1234) of binary: /usr/bin/python3\n";
+  const std::string report =
+      "Traceback (most recent call last):\n  File \"torchrun\", line 8, in <module>\n"
+      "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+      "============================================================\nserve.py FAILED\n"
+      "------------------------------------------------------------\nFailures:\n  <NO_OTHER_FAILURES>\n"
+      "------------------------------------------------------------\nRoot Cause (first observed failure):\n[0]:\n"
+      "  time      : 2026-11-29_21:14:01\n  host      : node1\n  rank      : 9 (local_rank: 1)\n"
+      "  exitcode  : -9 (pid: 1234)\n  error_file: <N/A>\n";
+  const auto rank = [](const std::string& text) -> std::optional<int> {
+    const auto alarms = Alarms(Causes({text}));
+    EXPECT_GE(alarms.size(), 1u);
+    return alarms.empty() ? std::optional(-1) : alarms[0].culprit.rank;
+  };
+  EXPECT_EQ(rank(failed + report), 9);
+  EXPECT_EQ(rank(failed), std::nullopt);
+  EXPECT_EQ(rank("(Worker_TP5 pid=1234) INFO 11-29 21:13:01 [a.py:1] ready\n" + failed), 5);
+  std::string huge = report;
+  huge.replace(huge.find(": 9 ("), 5, ": 4294967301 (");
+  EXPECT_EQ(rank(failed + huge), std::nullopt);
 }
 
 TEST(LogCause, RefusedRequestsAreTheClients) {

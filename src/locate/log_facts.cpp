@@ -15,12 +15,35 @@ using trace::Nanos;
 namespace {
 
 constexpr size_t kEvidenceKept = 12;  // more lines of one kind prove no more
-constexpr int kMaxRank = 1 << 20;     // larger numbers are no ranks
 
 void NoteWorld(const LogRecord& record, LogFacts& facts) {
   for (const std::string_view mark : {"world_size=", "world size ", "tp_size=", "nranks "}) {
     const auto value = NumberAfter(record.message, mark);
     if (value && *value > facts.world_size && *value < kMaxRank) facts.world_size = static_cast<int>(*value);
+  }
+}
+
+/// torchrun's report names each dead process by both ranks, and by its pid on a later line:
+///   rank      : 9 (local_rank: 1)
+///   exitcode  : -9 (pid: 1234)
+/// `rank` is what the last such line of the file said.
+void NoteReport(std::string_view message, std::optional<int>& rank, LogFacts& facts) {
+  for (size_t begin = 0; begin < message.size();) {
+    const std::string_view line = FirstLine(message.substr(begin));
+    begin += line.size() + 1;
+    const size_t first = line.find_first_not_of(' ');
+    if (first == std::string_view::npos) continue;
+    const std::string_view text = line.substr(first);
+    const size_t colon = text.find(':');
+    const std::string_view key = text.substr(0, text.find_first_of(" :"));
+    if (colon == std::string_view::npos || text.find_first_not_of(' ', key.size()) != colon) continue;
+    if (key == "rank" && Has(text, "(local_rank:")) {
+      const auto value = NumberAfter(text, ":");
+      rank = value && *value >= 0 && *value < kMaxRank ? std::optional(static_cast<int>(*value)) : std::nullopt;
+    } else if (key == "exitcode" && rank) {
+      if (const auto pid = NumberAfter(text, "(pid:")) facts.rank_of_pid.emplace(*pid, *rank);
+      rank.reset();
+    }
   }
 }
 
@@ -62,6 +85,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
   LogFacts facts;
   const size_t n = store.logs.size();
   std::map<uint32_t, std::set<int>> ranks_in_file;
+  std::map<uint32_t, std::optional<int>> reported;  // of the report that a file is in
   std::set<uint32_t> shared_files;  // several processes write there, some of them no ranks
   for (const auto& record : store.logs) {
     NoteWorld(record, facts);
@@ -77,6 +101,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
       if (record.rank) facts.rank_of_pid[*record.pid] = *record.rank;
     }
   }
+  for (const auto& record : store.logs) NoteReport(record.message, reported[record.file.value()], facts);
   for (const auto& [file, ranks] : ranks_in_file) {
     if (ranks.size() == 1 && shared_files.count(file) == 0) facts.rank_of_file[file] = *ranks.begin();
   }
@@ -193,7 +218,7 @@ std::string AddEvidence(trace::Finding& finding, const trace::Store& store, size
       return Mark(i + 1);
     }
   }
-  if (finding.evidence.size() >= kEvidenceKept) return Mark(finding.evidence.size());
+  if (finding.evidence.size() >= kEvidenceKept) return {};  // no mark rather than that of another line
   trace::Evidence evidence;
   evidence.kind = trace::Evidence::Kind::kLog;
   evidence.file = record.file;

@@ -43,7 +43,7 @@ std::string ProcessOfRank(const LogFacts& facts, int rank);
 /// Ranks that fell silent by `at` while others went on; empty when the logs cannot tell.
 std::vector<int> SilentRanks(const LogFacts& facts, trace::Nanos at);
 
-/// Appends a log line as evidence and returns its mark, "[E1]".
+/// Appends a log line as evidence and returns its mark, "[E1]"; empty when the finding has no room for it.
 std::string AddEvidence(trace::Finding& finding, const trace::Store& store, size_t row);
 /// Score that goes with a false-alarm probability.
 double ScoreOf(double false_alarm);

@@ -51,6 +51,13 @@ std::string Span(const Finding& finding) {
   return " within " + std::to_string((finding.end - finding.onset + kSecond - 1) / kSecond) + " s";
 }
 
+/// The access line of a request that was served with a prefill.
+bool IsAnswer(const trace::LogRecord& r) {
+  return Statistic(r, "http_status").value_or(0) == 200 && Has(r.message, "\"POST /") &&
+         HasAny(r.message, {"/completions ", "/completions?", "/generate ", "/generate?", "/responses ", "/messages ",
+                            "/invocations ", "/embeddings ", "/pooling ", "/classify ", "/score ", "/rerank "});
+}
+
 class Floods {
  public:
   Floods(const trace::Store& store, const LogFacts& facts, LogCauses& out) : store_(store), facts_(facts), out_(out) {}
@@ -149,19 +156,26 @@ class Floods {
  private:
   /// Engines that log no preemption: the cache stays full while requests wait, in statistics lines one after another.
   void KvFullWithoutEvents() {
-    std::vector<size_t> run;
-    std::vector<size_t> best;
+    std::vector<size_t> lines;  // with a full cache; each run of them follows the one before
+    size_t begin = 0;           // of the run that still goes on
+    size_t best_begin = 0;
+    size_t best_size = 0;
     for (const size_t row : facts_.order) {
       const auto usage = Statistic(store_.logs[row], "kv_usage");
       const auto waiting = Statistic(store_.logs[row], "waiting");
       if (!usage || !waiting) continue;
-      if (*usage >= kFull && *waiting > 0) {
-        run.push_back(row);
-        if (run.size() > best.size()) best = run;
-      } else {
-        run.clear();
+      if (*usage < kFull || *waiting <= 0) {
+        begin = lines.size();
+        continue;
+      }
+      lines.push_back(row);
+      if (lines.size() - begin > best_size) {
+        best_begin = begin;
+        best_size = lines.size() - begin;
       }
     }
+    const auto from = lines.begin() + static_cast<std::ptrdiff_t>(best_begin);
+    const std::vector<size_t> best(from, from + static_cast<std::ptrdiff_t>(best_size));
     // Two lines can be the crest of one burst.
     if (best.size() < 3) return KvFullByIterations();
     PublishFull(
@@ -169,26 +183,44 @@ class Floods {
         "The KV cache is full while requests wait in " + std::to_string(best.size()) + " statistics lines in a row");
   }
 
-  /// Lines per iteration tell of preemption: more prefills than requests came, while the cache is full.
+  /// Lines per iteration tell of preemption: more prefills than requests came, while the cache is full. How many came
+  /// is known only from access lines, so these must cover the iterations; a line is written when its answer begins or
+  /// ends, so after the request's prefill, and never more requests are without their line than run.
   void KvFullByIterations() {
     std::vector<size_t> full;
     double prefills = 0;
     double requests = 0;
     double budget = 0;
+    double since = 0;    // prefills since the last access line
+    double running = 0;  // most requests of one iteration since then
+    double open = 0;     // at most so many requests are not answered yet
     for (const size_t row : facts_.order) {
       const auto& r = store_.logs[row];
       if (const auto value = NumberAfter(r.message, "max_num_batched_tokens=")) budget = static_cast<double>(*value);
-      if (Statistic(r, "http_status") && Has(r.message, "\"POST /") && !Has(r.message, "profile")) ++requests;
+      if (IsAnswer(r)) {
+        if (requests == 0 && since > running) return;  // logged from the middle of the run on
+        ++requests;
+        since = 0;
+        running = 0;
+        open = std::max(0.0, open - 1);
+      }
       const auto context = Statistic(r, "context_requests");
       const auto usage = Statistic(r, "kv_usage");
       if (!context || !usage) continue;
       // A long prompt is prefilled in chunks that fill the whole token budget: those are no new prefills.
       const double tokens = Statistic(r, "context_tokens").value_or(0) + Statistic(r, "generation_tokens").value_or(0);
-      if (budget <= 0 || tokens < budget) prefills += *context;
+      const double begun = budget <= 0 || tokens < budget ? *context : 0;
+      prefills += begun;
+      since += begun;
+      open = *context + Statistic(r, "generation_requests").value_or(0);
+      running = std::max(running, open);
       if (*usage >= kNearlyFull) full.push_back(row);
     }
-    const double again = prefills - requests;
-    if (full.size() < 10 || again < 2) return;
+    if (requests == 0 || since > running) return;  // access lines are off, or end before the iterations do
+    // Those that run at the end may be answered later. More surplus than requests is no preemption either: then
+    // requests come by another way, or several prompts in one.
+    const double again = prefills - requests - std::max(since, open);
+    if (full.size() < 10 || again < 2 || again > requests) return;
     PublishFull(full, again >= 3 ? 3e-3 : 8e-3,
                 "The KV cache is full in " + std::to_string(full.size()) + " iterations, and " +
                     std::to_string(static_cast<int>(again)) +

@@ -27,6 +27,7 @@ constexpr Nanos kApart = 1800 * kSecond;      // causes further apart are incide
 constexpr size_t kNormalAfter = 5;            // records after which a process is thought to live on
 constexpr size_t kLastWords = 2;              // records a dying process may still write
 constexpr size_t kVictims = 8;
+constexpr size_t kDevices = 256;  // findings; more devices than any host has
 constexpr size_t kNotes = 3;
 
 bool Fatal(SignalRole role) {
@@ -51,7 +52,7 @@ constexpr size_t kMaxEnds = 256;        // starts and shutdowns kept per file
 class Incidents {
  public:
   Incidents(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out)
-      : store_(store), facts_(facts), signals_(signals), out_(out) {}
+      : store_(store), facts_(facts), signals_(signals), out_(out), first_finding_(out.findings.size()) {}
 
   void Run() {
     MarkShutdowns();
@@ -233,7 +234,30 @@ class Incidents {
     AddEchoes(*first, group, finding, text);
     finding.explanation = finding.explanation.empty() ? text : finding.explanation + (text.empty() ? "" : " " + text);
     finding.score = ScoreOf(finding.false_alarm_probability);
-    Merge(std::move(finding));
+    Merge(std::move(finding), first->device);
+    OtherDevices(*first, group);
+  }
+
+  /// The kernel reports the same class of fault of further devices: each is a finding of its own, no echo.
+  void OtherDevices(const Signal& first, const std::vector<const Signal*>& group) {
+    if (first.device.empty()) return;
+    for (const Signal* s : group) {
+      const bool own = s->role == SignalRole::kCause && s->fault == first.fault && !s->device.empty();
+      if (!own || s->device == first.device || devices_.size() >= kDevices) continue;
+      Finding finding;
+      finding.fault = s->fault;
+      finding.alternatives = s->alternatives;
+      finding.false_alarm_probability = s->false_alarm;
+      finding.culprit = CulpritOf(store_, facts_, *s);
+      finding.onset = At(*s);
+      finding.end = finding.onset;
+      finding.view = "horizontal";
+      const std::string mark = AddEvidence(finding, store_, s->row);
+      finding.explanation =
+          "The kernel reports the same of a further device, " + s->device + ": " + std::string(s->what) + " " + mark + ".";
+      finding.score = ScoreOf(finding.false_alarm_probability);
+      Merge(std::move(finding), s->device);
+    }
   }
 
   /// One rank ended in order while others were still at work and complain: it left out a collective.
@@ -314,7 +338,7 @@ class Incidents {
     size_t same = 0;
     std::vector<int64_t> pids;
     for (const Signal* s : group) {
-      if (Record(*s).source != LogSource::kKernel || s->fault != first.fault) continue;
+      if (Record(*s).source != LogSource::kKernel || s->fault != first.fault || s->device != first.device) continue;
       ++same;
       if (s->pid && std::find(pids.begin(), pids.end(), *s->pid) == pids.end()) pids.push_back(*s->pid);
     }
@@ -346,7 +370,8 @@ class Incidents {
       if (!seen.insert(who).second) continue;
       finding.victims.push_back(
           {writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
-      marks += (marks.empty() ? "" : " ") + AddEvidence(finding, store_, s->row);
+      const std::string mark = AddEvidence(finding, store_, s->row);
+      if (!mark.empty()) marks += (marks.empty() ? "" : " ") + mark;
     }
     if (echoes > 0) {
       text += (text.empty() ? "" : " ") + std::to_string(echoes) +
@@ -359,17 +384,22 @@ class Incidents {
   }
 
   /// The same fault of the same device or process again is one finding.
-  void Merge(Finding finding) {
-    for (Finding& known : out_.findings) {
+  void Merge(Finding finding, const std::string& device) {
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      Finding& known = out_.findings[first_finding_ + i];
       if (known.fault != finding.fault || known.culprit.process != finding.culprit.process ||
-          known.culprit.rank != finding.culprit.rank)
+          known.culprit.rank != finding.culprit.rank || devices_[i] != device)
         continue;
+      for (const auto& evidence : finding.evidence) {
+        if (evidence.kind == trace::Evidence::Kind::kLog) AddEvidence(known, store_, evidence.log.value());
+      }
       known.end = std::max(known.end, finding.end);
       known.false_alarm_probability = std::min(known.false_alarm_probability, finding.false_alarm_probability);
       known.score = ScoreOf(known.false_alarm_probability);
       return;
     }
     out_.findings.push_back(std::move(finding));
+    devices_.push_back(device);
   }
 
   void WriteNotes() {
@@ -396,6 +426,8 @@ class Incidents {
   const LogFacts& facts_;
   const std::vector<Signal>& signals_;
   LogCauses& out_;
+  const size_t first_finding_;        // findings of others stand before
+  std::vector<std::string> devices_;  // of each finding made here: PCI address, or empty
   std::map<uint32_t, std::vector<End>> ends_;
   std::vector<const Signal*> suppressed_;
   std::vector<const Signal*> unconfirmed_;

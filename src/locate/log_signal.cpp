@@ -121,6 +121,12 @@ std::optional<Signal> ReadNetwork(const LogRecord& record, std::string_view p) {
   return std::nullopt;
 }
 
+/// The number behind `mark` where it can be a rank.
+std::optional<int> RankAfter(std::string_view text, std::string_view mark) {
+  const auto value = NumberAfter(text, mark);
+  return value && *value >= 0 && *value < kMaxRank ? std::optional(static_cast<int>(*value)) : std::nullopt;
+}
+
 /// Somebody says that a process is gone.
 std::optional<Signal> ReadDeath(std::string_view p) {
   Signal s =
@@ -134,14 +140,14 @@ std::optional<Signal> ReadDeath(std::string_view p) {
     const auto code = NumberAfter(p, "exit code");
     if (code == -15 || code == -2) s.false_alarm = 0.05;
   } else if (Has(p, "failed (exitcode:") && Has(p, "local_rank:")) {
+    // The local rank counts within its node; the report below and other lines of the process tell the global one.
     s.pid = NumberAfter(p, "(pid:");
-    if (const auto rank = NumberAfter(p, "local_rank:")) s.rank = static_cast<int>(*rank);
   } else if (Has(p, "scheduler is dead")) {
     s.process = "scheduler";
-    if (const auto rank = NumberAfter(p, "Rank ")) s.rank = static_cast<int>(*rank);
+    s.rank = RankAfter(p, "Rank ");
   } else if (Begins(p, "Shard ") && Has(p, " crashed")) {
     s.process = "shard";
-    if (const auto rank = NumberAfter(p, "Shard ")) s.rank = static_cast<int>(*rank);
+    s.rank = RankAfter(p, "Shard ");
   } else if (HasAny(p, {"killed due to memory pressure (OOM)"})) {
     s.what = "a process was killed for lack of host memory";
     s.alternatives = {{FaultClass::kHostMemPressure, 0.4}};

@@ -10,6 +10,9 @@
 
 namespace teller::locate {
 
+/// Larger numbers are no ranks.
+inline constexpr int kMaxRank = 1 << 20;
+
 /// What one record says about a fault.
 enum class SignalRole : uint8_t {
   kCause,      ///< names a cause by itself
