@@ -35,7 +35,15 @@ class Totals:
         return text + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def count_gtest(report, program, totals):
+def skip_reasons(text):
+    """What the skipped tests of a program say: the line after gtest's "Skipped", or their own "SKIPPED:" line."""
+    lines = text.splitlines()
+    said = [after for line, after in zip(lines, lines[1:]) if line.endswith(": Skipped") and after.strip()]
+    said += [line.removeprefix("SKIPPED: ") for line in lines if line.startswith("SKIPPED: ")]
+    return "; ".join(dict.fromkeys(said)) or "no reason given"
+
+
+def count_gtest(report, program, totals, text):
     for suite in report.get("testsuites", []):
         for test in suite.get("testsuite", []):
             name = f"{program}: {suite['name']}.{test['name']}"
@@ -43,7 +51,7 @@ def count_gtest(report, program, totals):
                 totals.fail(name)
             elif test.get("result") == "SKIPPED":
                 totals.skipped += 1
-                print(f"SKIPPED {name}")
+                print(f"SKIPPED {name} ({skip_reasons(text)})")
             elif test.get("status") == "RUN":
                 totals.passed += 1
 
@@ -58,7 +66,7 @@ def run_gtest(program, totals):
         text = done.stdout.decode(errors="replace")
         before = totals.failed
         try:
-            count_gtest(json.loads(report.read_text()), program.name, totals)
+            count_gtest(json.loads(report.read_text()), program.name, totals, text)
         except (OSError, ValueError):
             totals.fail(f"{program.name}: died with status {done.returncode}")
         if done.returncode != 0 and totals.failed == before:
