@@ -1,6 +1,7 @@
 #include "ingest/run.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "base/byte_source.hpp"
 #include "ingest/common/discover.hpp"
@@ -35,6 +36,17 @@ constexpr std::string_view kExpected =
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr uint64_t kLostLines = 1;  // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
+
+/// The reader of a kind of file that stands for itself: bytes in, records of one File row out.
+/// An error means that nothing of the file can be used; what was lost of it is a diagnostic.
+struct Reader {
+  Kind kind;
+  base::Status (*read)(base::ByteSource& source, trace::FileRow file, trace::Store& store, const base::Limits& limits);
+};
+
+constexpr std::array kReaders = {
+    Reader{Kind::kFlightRecorder, ReadFlightRecorder},
+};
 
 /// A file and what it turned out to be.
 struct Input {
@@ -111,7 +123,7 @@ class RunReader {
     if (!AnyUsable()) return NothingUsable(inputs, discovered.problems);
     for (const auto& input : inputs_) NoteUnused(input);
     TELLER_TRY(ReadTraces());
-    ReadRecorders();
+    for (const auto& reader : kReaders) ReadAll(reader);
     ReadLogs();
     if (Cancelled()) return base::Error{base::Code::kCancelled, "stopped while reading"};
     return std::move(store_);
@@ -134,18 +146,8 @@ class RunReader {
       problems.push_back({&kUnreadableInput, sniffed.error()});
       file.note = sniffed.error().message;
     }
-    switch (input.sniffed.kind) {
-      case Kind::kTrace: file.kind = "kineto"; break;
-      case Kind::kFlightRecorder: file.kind = "flight-recorder"; break;
-      case Kind::kLog: file.kind = "log"; break;
-      case Kind::kArrival: file.kind = "log-arrival"; break;
-      case Kind::kEmpty:
-      case Kind::kJsonUnknown:
-      case Kind::kOther:
-        file.kind = "other";
-        if (file.note.empty()) file.note = input.sniffed.note;
-        break;
-    }
+    file.kind = Name(input.sniffed.kind);
+    if (!IsRead(input.sniffed.kind) && file.note.empty()) file.note = input.sniffed.note;
     input.row = trace::FileRow(static_cast<uint32_t>(store_.files.size()));
     store_.files.push_back(std::move(file));
     inputs_.push_back(std::move(input));
@@ -153,8 +155,7 @@ class RunReader {
 
   bool AnyUsable() const {
     return std::any_of(inputs_.begin(), inputs_.end(), [](const Input& input) {
-      const Kind kind = input.sniffed.kind;
-      return kind == Kind::kTrace || kind == Kind::kFlightRecorder || kind == Kind::kLog;
+      return IsRead(input.sniffed.kind) && input.sniffed.kind != Kind::kArrival;
     });
   }
 
@@ -175,7 +176,7 @@ class RunReader {
 
   void NoteUnused(const Input& input) {
     const auto& file = store_.files[input.row.value()];
-    if (file.kind != "other") return;
+    if (IsRead(input.sniffed.kind)) return;
     const Kind kind = input.sniffed.kind;
     if (kind == Kind::kEmpty) {
       const bool trace = EndsWith(input.found.path, ".json") || EndsWith(input.found.path, ".gz");
@@ -208,11 +209,12 @@ class RunReader {
     store_.diagnostics.Report(kUnreadableInput, input.row, error.message);
   }
 
-  void ReadRecorders() {
+  /// Gives every file of one kind to its reader.
+  void ReadAll(const Reader& reader) {
     for (const auto& input : inputs_) {
-      if (input.sniffed.kind != Kind::kFlightRecorder || Cancelled()) continue;
+      if (input.sniffed.kind != reader.kind || Cancelled()) continue;
       if (auto source = Open(input); source != nullptr) {
-        const auto status = ReadFlightRecorder(*source, input.row, store_, options_.limits);
+        const auto status = reader.read(*source, input.row, store_, options_.limits);
         if (!status) Refuse(input, status.error());
       }
     }

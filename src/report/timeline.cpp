@@ -72,7 +72,7 @@ void WidenToEvidence(const engine::Run& run, const trace::Finding& finding, Focu
 class Builder {
  public:
   Builder(const engine::Run& run, const trace::Diagnosis& diagnosis, const Focus& focus, const TimelineLimits& limits)
-      : run_(run), store_(run.store), limits_(limits) {
+      : store_(run.store), limits_(limits) {
     timeline_.begin = focus.begin;
     timeline_.end = focus.end;
     for (const trace::Finding& finding : diagnosis.findings) {
@@ -187,7 +187,6 @@ class Builder {
     return {proof, busy};
   }
 
-  const engine::Run& run_;
   const trace::Store& store_;
   TimelineLimits limits_;
   Timeline timeline_;

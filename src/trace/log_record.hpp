@@ -72,6 +72,7 @@ struct LogRecord {
   std::string process;           ///< engine's own name without prefix ("EngineCore", "scheduler"); empty when not told
   std::optional<int64_t> pid;
   std::optional<int> rank;
+  std::string request;           ///< id of the one request it is about, as written; empty when it is about none or several
   std::string logger;            ///< "core.py:502"; empty when not told
   std::string message;           ///< without prefixes and colours; further lines joined by \n
   std::string exception;         ///< final "Type: text" line of a traceback inside, or empty

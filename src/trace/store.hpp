@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "base/string_pool.hpp"
+#include "trace/counter.hpp"
 #include "trace/log_record.hpp"
+#include "trace/request.hpp"
 #include "trace/sparse_column.hpp"
 #include "trace/types.hpp"
 
@@ -105,14 +107,6 @@ struct Instant {
   TrackRow track;
 };
 
-/// One sample of a counter track.
-struct CounterSample {
-  Nanos at = kNoTime;
-  StringId name;
-  ProcessRow process;
-  double value = 0;
-};
-
 /// One end of a flow arrow.
 struct FlowEnd {
   Nanos at = kNoTime;
@@ -179,11 +173,13 @@ struct Store {
   SparseColumn<Attribute> attributes;   ///< several entries a span are possible
 
   std::vector<Instant> instants;
+  std::vector<CounterSeries> counter_series;
   std::vector<CounterSample> counters;
   std::vector<FlowEnd> flows;
   std::vector<CommRecord> comm_records;
   std::vector<std::vector<int>> comm_groups;  ///< ranks of a group, one entry a dump and group: records share them
   std::vector<LogRecord> logs;          ///< order: by file, then line
+  std::vector<RequestRecord> request_records;  ///< order: by file, then place in it
 
   SpanKind kind(size_t span) const { return categories[spans.category[span]].kind; }
   std::string_view text(StringId id) const { return strings.Text(id); }

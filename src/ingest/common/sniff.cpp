@@ -216,6 +216,23 @@ Sniffed SniffText(std::string_view head, std::string_view path) {
 
 }  // namespace
 
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kTrace: return "kineto";
+    case Kind::kFlightRecorder: return "flight-recorder";
+    case Kind::kLog: return "log";
+    case Kind::kArrival: return "log-arrival";
+    case Kind::kEmpty:
+    case Kind::kJsonUnknown:
+    case Kind::kOther: break;
+  }
+  return "other";
+}
+
+bool IsRead(Kind kind) {
+  return kind != Kind::kEmpty && kind != Kind::kJsonUnknown && kind != Kind::kOther;
+}
+
 Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   std::string_view text = SkipSpace(head);
   if (StartsWith(text, "\xEF\xBB\xBF")) text = SkipSpace(text.substr(3));

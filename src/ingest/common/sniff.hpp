@@ -18,6 +18,11 @@ enum class Kind : uint8_t {
   kOther,
 };
 
+/// How reports call the kind: trace::File::kind.
+std::string_view Name(Kind kind);
+/// True when there is a reader for it.
+bool IsRead(Kind kind);
+
 struct Sniffed {
   Kind kind = Kind::kOther;
   std::string_view note;  ///< why a kOther is not read, one sentence

@@ -125,9 +125,9 @@ void CopyPoints(PointJob& job, const std::vector<IdMaps>& maps, trace::Store& st
                                flow.phase};
   }
   for (const auto& sample : block.counters) {
-    // The process is not known yet: the track's row stands in for it until processes are named.
-    store.counters[job.counter++] = {sample.at + job.base_time, map.strings[sample.name],
-                                     trace::ProcessRow(job.tracks[sample.lane].value()), sample.value};
+    // A series is made once processes are known; until then name and track stand in for its row and the scrape.
+    store.counters[job.counter++] = {sample.at + job.base_time, trace::CounterRow(map.strings[sample.name].value()),
+                                     job.tracks[sample.lane].value(), sample.value};
   }
   block.instants = {};
   block.flows = {};

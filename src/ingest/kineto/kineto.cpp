@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include "base/parallel.hpp"
@@ -195,6 +196,27 @@ void CheckTotal(FileParts& parts, trace::Nanos limit, base::Diagnostics& diagnos
   if (!parts.durations) diagnostics.Report(kineto::kAbsurdTotal, parts.file, {});
 }
 
+/// Gives the counters from `first` on their series: one a process and name, in order of their first sample.
+void NameCounters(size_t first, trace::Store& store) {
+  std::map<std::pair<uint32_t, uint32_t>, trace::CounterRow> rows;
+  for (size_t i = first; i < store.counters.size(); ++i) {
+    trace::CounterSample& sample = store.counters[i];
+    const trace::ProcessRow process = store.tracks[sample.scrape].process;
+    const trace::StringId name(sample.series.value());
+    const trace::CounterRow next(static_cast<uint32_t>(store.counter_series.size()));
+    const auto [row, is_new] = rows.emplace(std::make_pair(process.value(), name.value()), next);
+    if (is_new) {
+      trace::CounterSeries series;
+      series.file = store.processes[process.value()].file;
+      series.process = process;
+      series.name = store.text(name);
+      store.counter_series.push_back(std::move(series));
+    }
+    sample.series = row->second;
+    sample.scrape = 0;
+  }
+}
+
 }  // namespace
 
 base::Status ReadKineto(const std::vector<KinetoInput>& inputs, trace::Store& store, const RunOptions& options) {
@@ -242,9 +264,7 @@ base::Status ReadKineto(const std::vector<KinetoInput>& inputs, trace::Store& st
     identities[i].last_track = assembled.first_tracks[i + 1];
     ResolveProcesses(identities[i], assembled.pids, store);
   }
-  for (size_t i = first_counter; i < store.counters.size(); ++i) {
-    store.counters[i].process = store.tracks[store.counters[i].process.value()].process;
-  }
+  NameCounters(first_counter, store);
   return {};
 }
 

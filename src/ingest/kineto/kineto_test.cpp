@@ -164,7 +164,7 @@ TEST(Kineto, EveryPhaseIsStoredOrCounted) {
   EXPECT_EQ(store.diagnostics.Count("trace.unused_phase"), 2u);
   EXPECT_EQ(store.diagnostics.Count("trace.bad_counter"), 1u);
   EXPECT_EQ(store.counters.size(), 2u);
-  EXPECT_EQ(store.text(store.counters[1].name), "mem/b");
+  EXPECT_EQ(store.counter_series[store.counters[1].series.value()].name, "mem/b");
   EXPECT_EQ(store.flows.size(), 4u);
   EXPECT_EQ(store.processes[0].name, "Worker_TP0");
   EXPECT_EQ(store.processes[0].engine, "vllm");
