@@ -28,13 +28,14 @@ constexpr DiagnosticKind kDamaged = {"input.damaged", Severity::kDataLoss,
 constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
                                         "a file that should hold a trace is empty; the writer probably died"};
 constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
-constexpr DiagnosticKind kLonelyArrival = {"input.arrival_without_log", Severity::kNotice,
-                                           "arrival times that belong to no log, or to one of several of equal length; not used"};
+constexpr DiagnosticKind kLonelyArrival = {
+    "input.arrival_without_log", Severity::kNotice,
+    "arrival times that belong to no log, or to one of several of equal length; not used"};
 
 constexpr std::string_view kExpected =
     "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
-constexpr uint64_t kLostLines = 1;  // by which a log and its arrival times may differ
+constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
 
 /// The reader of a kind of file that stands for itself: bytes in, records of one File row out.

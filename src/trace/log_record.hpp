@@ -21,10 +21,10 @@ enum class LogSource : uint8_t {
   kUvicorn = 6,
   kPythonLogging = 7,
   kKernel = 8,
-  kProgress = 9,   ///< tqdm and other \r bars
-  kTraceback = 10, ///< traceback without a logger's prefix
+  kProgress = 9,    ///< tqdm and other \r bars
+  kTraceback = 10,  ///< traceback without a logger's prefix
   kGlog = 11,
-  kKineto = 12,    ///< the profiler library's own lines
+  kKineto = 12,  ///< the profiler library's own lines
 };
 std::string_view Name(LogSource source);
 
@@ -61,29 +61,30 @@ struct LogParameter {
 /// One parsed record: a line, or several (tracebacks, continuation lines).
 struct LogRecord {
   FileRow file;
-  uint32_t line = 0;             ///< first line, from 1
-  uint32_t lines = 1;            ///< how many lines it holds
-  Nanos at = kNoTime;            ///< on the trace clock
-  Nanos at_error = 0;            ///< half width of what the stamp leaves open (0.5 s for whole seconds)
+  uint32_t line = 0;   ///< first line, from 1
+  uint32_t lines = 1;  ///< how many lines it holds
+  Nanos at = kNoTime;  ///< on the trace clock
+  Nanos at_error = 0;  ///< half width of what the stamp leaves open (0.5 s for whole seconds)
   TimeBasis basis = TimeBasis::kNone;
   uint8_t stamp_open = kNothingOpen;  ///< StampGap bits; 0 once times are resolved
   LogSource source = LogSource::kUnknown;
   LogLevel level = LogLevel::kUnknown;
-  std::string process;           ///< engine's own name without prefix ("EngineCore", "scheduler"); empty when not told
+  std::string process;  ///< engine's own name without prefix ("EngineCore", "scheduler"); empty when not told
   std::optional<int64_t> pid;
   std::optional<int> rank;
-  std::string request;           ///< id of the one request it is about, as written; empty when it is about none or several
-  std::string logger;            ///< "core.py:502"; empty when not told
-  std::string message;           ///< without prefixes and colours; further lines joined by \n
-  std::string exception;         ///< final "Type: text" line of a traceback inside, or empty
-  uint32_t template_id = 0;      ///< 0 = not mined
+  std::string request;       ///< id of the one request it is about, as written; empty when it is about none or several
+  std::string logger;        ///< "core.py:502"; empty when not told
+  std::string message;       ///< without prefixes and colours; further lines joined by \n
+  std::string exception;     ///< final "Type: text" line of a traceback inside, or empty
+  uint32_t template_id = 0;  ///< 0 = not mined
   std::vector<LogParameter> parameters;
-  std::vector<std::pair<std::string, double>> statistics;  ///< key/value of statistics lines; keys normalized to snake_case
+  std::vector<std::pair<std::string, double>>
+      statistics;  ///< key/value of statistics lines; keys normalized to snake_case
 
   // Filled by align:
-  StepRow step;                  ///< none when it belongs to no step
-  ProcessRow trace_process;      ///< the traced process that wrote it, when known
-  double align_confidence = 0;   ///< 0..1
+  StepRow step;                 ///< none when it belongs to no step
+  ProcessRow trace_process;     ///< the traced process that wrote it, when known
+  double align_confidence = 0;  ///< 0..1
   std::string align_reason;
 };
 

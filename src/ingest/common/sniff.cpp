@@ -153,7 +153,8 @@ bool LooksBinary(std::string_view head) {
 /// "name{labels} value": one sample of the Prometheus text format.
 bool IsSample(std::string_view line) {
   size_t at = 0;
-  while (at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) || line[at] == '_' || line[at] == ':')) ++at;
+  while (at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) || line[at] == '_' || line[at] == ':'))
+    ++at;
   if (at == 0 || std::isdigit(static_cast<unsigned char>(line[0]))) return false;
   if (at < line.size() && line[at] == '{') {
     const size_t close = line.rfind('}');
