@@ -21,6 +21,7 @@
 #include "report/logs.hpp"
 #include "report/perfetto.hpp"
 #include "report/printable.hpp"
+#include "report/requests.hpp"
 #include "report/tree_text.hpp"
 
 namespace teller::cli {
@@ -177,6 +178,23 @@ class Session {
   base::Status Run(const LogsOptions& what, Output& output) {
     if (what.json) return output.Write(report::JsonText(report::LogsToJson(run_)));
     return output.Write(report::LogsToText(run_, Text()));
+  }
+
+  base::Status Run(const RequestsOptions& what, Output& output) {
+    if (what.json) return output.Write(report::JsonText(report::RequestsToJson(run_)));
+    return output.Write(report::RequestsToText(run_, Text()));
+  }
+
+  base::Status Check(const RequestOptions& what) const {
+    const auto row = report::FindRequest(run_, what.id);
+    return row ? base::Status() : base::Status(row.error());
+  }
+
+  base::Status Run(const RequestOptions& what, Output& output) {
+    const auto row = report::FindRequest(run_, what.id);
+    if (!row) return row.error();
+    if (what.json) return output.Write(report::JsonText(report::RequestToJson(run_, *row)));
+    return output.Write(report::RequestToText(run_, *row, Text()));
   }
 
   base::Status Run(const ExportOptions&, Output& output) {

@@ -21,6 +21,8 @@ struct All {
   InspectOptions inspect;
   TreeOptions tree;
   LogsOptions logs;
+  RequestsOptions requests;
+  RequestOptions request;
   ExportOptions exported;
 };
 
@@ -74,6 +76,17 @@ void AddCommands(CLI::App& app, All& all) {
   AddCommon(*logs, all.common, "Logs, directories or patterns");
   logs->add_flag("--json", all.logs.json, "Print JSON");
 
+  CLI::App* requests =
+      app.add_subcommand("requests", "List the requests: latencies with percentiles, and why the slowest were slow");
+  AddCommon(*requests, all.common, "Run directory, trace files, spans, logs or patterns");
+  requests->add_flag("--json", all.requests.json, "Print JSON");
+
+  CLI::App* request =
+      app.add_subcommand("request", "Print the tree of one request: queue, steps with its share, output");
+  request->add_option("ID", all.request.id, "Its id, or a part of it that no other has")->required()->type_name("");
+  AddCommon(*request, all.common, "Run directory, trace files, spans, logs or patterns");
+  request->add_flag("--json", all.request.json, "Print JSON");
+
   CLI::App* exported = app.add_subcommand("export", "Write the trace with the findings marked, for other viewers");
   AddCommon(*exported, all.common, "Run directory, trace files, logs or patterns");
   exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
@@ -84,6 +97,8 @@ Command Chosen(const CLI::App& app, All& all) {
   if (app.got_subcommand("inspect")) command.what = all.inspect;
   if (app.got_subcommand("tree")) command.what = all.tree;
   if (app.got_subcommand("logs")) command.what = all.logs;
+  if (app.got_subcommand("requests")) command.what = all.requests;
+  if (app.got_subcommand("request")) command.what = all.request;
   if (app.got_subcommand("export")) command.what = all.exported;
   return command;
 }
@@ -93,7 +108,7 @@ std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) 
   if (argc < 2 || !app.get_subcommands().empty()) return {};
   const std::string word = argv[1];
   if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
-  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, export";
+  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, requests, request, export";
 }
 
 /// CLI11's messages may have several lines.

@@ -39,6 +39,15 @@ struct LogsOptions {
   bool json = false;
 };
 
+struct RequestsOptions {
+  bool json = false;
+};
+
+struct RequestOptions {
+  std::string id;
+  bool json = false;
+};
+
 struct ExportOptions {
   std::string to = "perfetto";
 };
@@ -46,7 +55,9 @@ struct ExportOptions {
 /// What the user asked for.
 struct Command {
   CommonOptions common;
-  std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, ExportOptions> what;
+  std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
+               ExportOptions>
+      what;
 };
 
 /// A command, or text that was asked for instead (help, version), or what is wrong with the arguments.

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "align/align.hpp"
+#include "align/requests.hpp"
 #include "locate/locate.hpp"
 #include "tree/build.hpp"
 
@@ -47,6 +48,7 @@ base::Result<Run> Open(const Options& options) {
   {
     const Stage stage(run, "align");
     align::AlignLogs(run.store, run.trees);
+    align::BuildRequests(run.store, run.trees);
   }
   {
     const Stage stage(run, "templates");

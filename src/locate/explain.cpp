@@ -17,11 +17,6 @@ using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 
-std::string Ms(trace::Nanos ns) {
-  const double ms = static_cast<double>(ns) / 1e6;
-  return ms < 10 ? fmt::format("{:.2f} ms", ms) : fmt::format("{:.0f} ms", ms);
-}
-
 class Writer {
  public:
   Writer(const Scene& scene, const Hypothesis& h) : scene_(scene), store_(scene.store), h_(h) {}
@@ -66,7 +61,8 @@ class Writer {
       abnormal.name = step.name;
       abnormal.begin = h_.in_gap ? step.begin - scene_.profiles[h_.steps[i]].gap : step.begin;
       abnormal.end = step.end;
-      const auto share = static_cast<double>(h_.lost_in[i]) / static_cast<double>(std::max<Nanos>(1, step.end - abnormal.begin));
+      const auto share =
+          static_cast<double>(h_.lost_in[i]) / static_cast<double>(std::max<Nanos>(1, step.end - abnormal.begin));
       abnormal.score = std::clamp(share, 0.0, 1.0);
       finding_.steps.push_back(std::move(abnormal));
       if (h_.lost_in[i] > worst) {
@@ -76,7 +72,8 @@ class Writer {
         finding_.step_without = std::max<Nanos>(0, observed - h_.lost_in[i]);
       }
     }
-    std::stable_sort(finding_.steps.begin(), finding_.steps.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+    std::stable_sort(finding_.steps.begin(), finding_.steps.end(),
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
   }
 
   std::string AddEvidence(Evidence::Kind kind, std::string text, trace::Nanos at, uint32_t span) {
@@ -121,8 +118,8 @@ class Writer {
 
   std::string Without() const {
     if (!finding_.step_observed.has_value()) return {};
-    return fmt::format(" Without it the worst of these steps would have taken {} instead of {}.", Ms(*finding_.step_without),
-                       Ms(*finding_.step_observed));
+    return fmt::format(" Without it the worst of these steps would have taken {} instead of {}.",
+                       Ms(*finding_.step_without), Ms(*finding_.step_observed));
   }
 
   void SlowOperator() {
@@ -133,28 +130,33 @@ class Writer {
     if (!h_.whole_operator) finding_.culprit.module = ModuleAt(store_, h_.span);
     const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
     const std::string worst = AddEvidence(
-        Evidence::Kind::kSpan, fmt::format("{}{} takes {} where {} is normal", finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
+        Evidence::Kind::kSpan,
+        fmt::format("{}{} takes {} where {} is normal", finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
         h_.worst_begin, h_.span);
     const std::string rest =
         AddEvidence(Evidence::Kind::kStatistic,
-                    fmt::format("everything else in these steps takes {:.2f} times its normal time", h_.rest_ratio), h_.onset, kNoSpan);
+                    fmt::format("everything else in these steps takes {:.2f} times its normal time", h_.rest_ratio),
+                    h_.onset, kNoSpan);
     finding_.explanation = fmt::format(
-        "On {}, {}{} is slow in {}: the worst call takes {} where {} is normal for this place and shape {}. It explains {} of lost time, "
+        "On {}, {}{} is slow in {}: the worst call takes {} where {} is normal for this place and shape {}. It "
+        "explains {} of lost time, "
         "{} {}.{}",
-        Who(), finding_.culprit.op, h_.whole_operator ? " (all its calls)" : where, Steps(), Ms(h_.worst), Ms(h_.usual), worst,
-        Ms(h_.lost), h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps", rest,
-        Without());
+        Who(), finding_.culprit.op, h_.whole_operator ? " (all its calls)" : where, Steps(), Ms(h_.worst), Ms(h_.usual),
+        worst, Ms(h_.lost),
+        h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps",
+        rest, Without());
   }
 
   void HostWork() {
     Class(FaultClass::kHostCpuBound, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kRuntimePause, 0.1}});
     finding_.culprit.layer = "python";
     const std::string frame = DescribeFrame();
-    const std::string worst = AddEvidence(Evidence::Kind::kSpan,
-                                          fmt::format("{} of host time{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
-                                          h_.worst_begin, h_.span);
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kSpan, fmt::format("{} of host time{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
+        h_.worst_begin, h_.span);
     finding_.explanation = fmt::format(
-        "On {}, host code between operators is slow at the same place in {}: up to {}{} where {} is normal {}. It explains {} of lost "
+        "On {}, host code between operators is slow at the same place in {}: up to {}{} where {} is normal {}. It "
+        "explains {} of lost "
         "time; the operators themselves are as usual.{}",
         Who(), Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost), Without());
   }
@@ -181,16 +183,19 @@ class Writer {
   }
 
   void GapWork() {
-    Class(FaultClass::kHostCpuBound, {{FaultClass::kSchedStall, 0.2}, {FaultClass::kRuntimePause, 0.15}, {FaultClass::kIpcOverhead, 0.1}});
+    Class(FaultClass::kHostCpuBound,
+          {{FaultClass::kSchedStall, 0.2}, {FaultClass::kRuntimePause, 0.15}, {FaultClass::kIpcOverhead, 0.1}});
     finding_.culprit.layer = "scheduler";
     BlameScheduler();
     const std::string frame = DescribeFrame();
     finding_.culprit.module.clear();  // what runs between steps is no layer of the model
-    const std::string worst = AddEvidence(Evidence::Kind::kSpan,
-                                          fmt::format("{} between two steps{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
-                                          h_.worst_begin, frame_);
+    const std::string worst =
+        AddEvidence(Evidence::Kind::kSpan,
+                    fmt::format("{} between two steps{} where {} is normal", Ms(h_.worst), frame, Ms(h_.usual)),
+                    h_.worst_begin, frame_);
     finding_.explanation = fmt::format(
-        "The time between steps is long before {}: up to {}{} where {} is normal, while sequences were running {}. It adds up to {}; the "
+        "The time between steps is long before {}: up to {}{} where {} is normal, while sequences were running {}. It "
+        "adds up to {}; the "
         "steps themselves are as usual, so {} spends it on the host before the next forward pass.{}",
         Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost), finding_.culprit.process, Without());
   }
@@ -200,25 +205,27 @@ class Writer {
     if (h_.in_gap) BlameScheduler();
     const std::string frame = DescribeFrame();
     const trace::TrackRow lane = Lane();
-    const HostTime time = lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
+    const HostTime time =
+        lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
     const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
     if (own_work) {
       Class(FaultClass::kHostCpuBound, {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kStragglerRank, 0.2}});
     } else {
-      Class(FaultClass::kRuntimePause, {{FaultClass::kCpuStarved, 0.2}, {FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.1}});
+      Class(FaultClass::kRuntimePause,
+            {{FaultClass::kCpuStarved, 0.2}, {FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.1}});
     }
     if (h_.in_gap || !own_work) finding_.culprit.module.clear();
     const std::string place = h_.in_gap ? "between two steps" : "inside a step";
     const std::string worst = AddEvidence(
-        Evidence::Kind::kSpan, fmt::format("nothing ends for {} {}{}; {} is normal there", Ms(h_.worst), place, frame, Ms(h_.usual)),
+        Evidence::Kind::kSpan,
+        fmt::format("nothing ends for {} {}{}; {} is normal there", Ms(h_.worst), place, frame, Ms(h_.usual)),
         h_.worst_begin, frame_ != kNoSpan ? frame_ : h_.span);
     finding_.explanation = fmt::format(
-        "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs at its usual "
+        "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs "
+        "at its usual "
         "speed, so neither an operator nor the load explains it.{}",
-        finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()), Ms(h_.worst), place, frame,
-        Ms(h_.usual), worst,
-        PauseReason(time),
-        Without());
+        finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()),
+        Ms(h_.worst), place, frame, Ms(h_.usual), worst, PauseReason(time), Without());
   }
 
   static std::string_view PauseReason(HostTime time) {
@@ -226,21 +233,27 @@ class Writer {
       case HostTime::kWorking: return "Interpreter frames come and go all the while: that code works.";
       case HostTime::kBlocked: return "All of it is inside that one call.";
       case HostTime::kCollecting: return "It is inside the garbage collector.";
-      case HostTime::kStopped: return "The open frames do nothing meanwhile, as when a process is stopped or collects garbage.";
-      case HostTime::kUnknown: return "Without interpreter frames a stopped process, a collection and host work look alike; it happens at no place of its own.";
+      case HostTime::kStopped:
+        return "The open frames do nothing meanwhile, as when a process is stopped or collects garbage.";
+      case HostTime::kUnknown:
+        return "Without interpreter frames a stopped process, a collection and host work look alike; it happens at no "
+               "place of its own.";
     }
     return {};
   }
 
   void Starvation() {
-    Class(FaultClass::kCpuStarved, {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostMemPressure, 0.1}});
+    Class(FaultClass::kCpuStarved,
+          {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostMemPressure, 0.1}});
     finding_.culprit.layer = "host";
     const auto ratio = static_cast<double>(h_.worst) / static_cast<double>(std::max<Nanos>(1, h_.usual));
-    const std::string worst = AddEvidence(Evidence::Kind::kStatistic,
-                                          fmt::format("the worst step takes {} where {} of its own work is normal", Ms(h_.worst), Ms(h_.usual)),
-                                          h_.worst_begin, kNoSpan);
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kStatistic,
+        fmt::format("the worst step takes {} where {} of its own work is normal", Ms(h_.worst), Ms(h_.usual)),
+        h_.worst_begin, kNoSpan);
     finding_.explanation = fmt::format(
-        "On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: operators and host code alike lose time at changing "
+        "On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: operators and host code alike "
+        "lose time at changing "
         "places, none stands out. That is what a process looks like that does not get its CPU. {} are lost.{}",
         Who(), Steps(), ratio, worst, Ms(h_.lost), Without());
   }
@@ -253,13 +266,16 @@ class Writer {
     Nanos late = 0;
     for (const uint32_t c : h_.collectives) late += scene_.trees.collectives[c].late_by;
     const Nanos mean_late = h_.collectives.empty() ? 0 : late / static_cast<Nanos>(h_.collectives.size());
-    const std::string worst = AddEvidence(
-        Evidence::Kind::kCollective,
-        fmt::format("{} takes {} after the last rank has arrived; arrivals differ by {} on average", finding_.culprit.op, Ms(h_.worst), Ms(mean_late)),
-        h_.worst_begin, h_.span);
+    const std::string worst =
+        AddEvidence(Evidence::Kind::kCollective,
+                    fmt::format("{} takes {} after the last rank has arrived; arrivals differ by {} on average",
+                                finding_.culprit.op, Ms(h_.worst), Ms(mean_late)),
+                    h_.worst_begin, h_.span);
     finding_.explanation = fmt::format(
-        "In {}, collectives are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, so the time goes into "
-        "moving data: {} are lost. With the traces alone the slow end of the link cannot be told with certainty; {} lost most.{}",
+        "In {}, collectives are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, "
+        "so the time goes into "
+        "moving data: {} are lost. With the traces alone the slow end of the link cannot be told with certainty; {} "
+        "lost most.{}",
         Steps(), finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost), Who(), Without());
   }
 
@@ -267,11 +283,13 @@ class Writer {
     Class(FaultClass::kStragglerRank, {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kMoeSkew, 0.1}});
     finding_.view = "horizontal";
     finding_.culprit.layer = "collective";
-    const std::string worst = AddEvidence(
-        Evidence::Kind::kCollective, fmt::format("rank {} enters {} {} after the others", *h_.rank, store_.name(h_.span), Ms(h_.worst)),
-        h_.worst_begin, h_.span);
+    const std::string worst =
+        AddEvidence(Evidence::Kind::kCollective,
+                    fmt::format("rank {} enters {} {} after the others", *h_.rank, store_.name(h_.span), Ms(h_.worst)),
+                    h_.worst_begin, h_.span);
     finding_.explanation = fmt::format(
-        "Rank {} arrives last in {} collectives, up to {} after the others {}; the others wait for it, {} in all. Their long collectives are "
+        "Rank {} arrives last in {} collectives, up to {} after the others {}; the others wait for it, {} in all. "
+        "Their long collectives are "
         "waiting and not transfer: look at what rank {} does before it arrives.",
         *h_.rank, h_.collectives.size(), Ms(h_.worst), worst, Ms(h_.lost), *h_.rank);
   }
@@ -307,6 +325,8 @@ class Writer {
 
 }  // namespace
 
-Finding Explain(const Scene& scene, const Hypothesis& hypothesis) { return Writer(scene, hypothesis).Run(); }
+Finding Explain(const Scene& scene, const Hypothesis& hypothesis) {
+  return Writer(scene, hypothesis).Run();
+}
 
 }  // namespace teller::locate

@@ -1,5 +1,7 @@
 #include "locate/naming.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -38,6 +40,11 @@ std::string_view FirstModuleInside(const trace::Store& store, uint32_t span) {
 }
 
 }  // namespace
+
+std::string Ms(trace::Nanos ns) {
+  const double ms = static_cast<double>(ns) / 1e6;
+  return ms < 10 ? fmt::format("{:.2f} ms", ms) : fmt::format("{:.0f} ms", ms);
+}
 
 std::string ProcessName(const trace::Store& store, trace::ProcessRow row) {
   const trace::Process& process = store.processes[row.value()];
@@ -85,7 +92,8 @@ std::string ModuleAt(const trace::Store& store, uint32_t span) {
   }
   if (out.empty()) out = layer;
   if (out.empty()) {
-    if (const auto* args = store.op_args.Find(span); args != nullptr && args->label.valid()) out = store.text(args->label);
+    if (const auto* args = store.op_args.Find(span); args != nullptr && args->label.valid())
+      out = store.text(args->label);
   }
   return out;
 }
@@ -124,10 +132,12 @@ HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track_row, trac
     any_frame = true;
     if (span_begin > begin && span_end < end) ends.push_back(span_end);
     // One call of a built-in that fills most of the stretch is what it was spent on.
-    if (std::min(end, span_end) - std::max(begin, span_begin) < length / 4 * 3 || span_end - span_begin > 2 * length) continue;
+    if (std::min(end, span_end) - std::max(begin, span_begin) < length / 4 * 3 || span_end - span_begin > 2 * length)
+      continue;
     const std::string_view name = store.name(row);
     if (name.find("built-in") == std::string_view::npos) continue;
-    if (name.find(" collect>") != std::string_view::npos || name.find("gc.collect") != std::string_view::npos) return HostTime::kCollecting;
+    if (name.find(" collect>") != std::string_view::npos || name.find("gc.collect") != std::string_view::npos)
+      return HostTime::kCollecting;
     builtin = true;
   }
   if (!any_frame) return HostTime::kUnknown;

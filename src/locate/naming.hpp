@@ -6,6 +6,9 @@
 
 namespace teller::locate {
 
+/// A duration inside a sentence: "0.42 ms", "417 ms".
+std::string Ms(trace::Nanos ns);
+
 /// The engine's own name of a traced process; where the file names none, from its place in the run.
 std::string ProcessName(const trace::Store& store, trace::ProcessRow process);
 
@@ -15,9 +18,9 @@ std::string SchedulerName(const trace::Store& store, trace::ProcessRow process);
 /// True when the scheduler is another process than the one that runs the steps.
 bool SchedulerIsElsewhere(const trace::Store& store, trace::ProcessRow process);
 
-/// Module path of a place in a trace: nn.Module frames above it ("LlamaModel_0/DecoderLayer_2/MLP_2"), an engine's layer
-/// annotation ("layers.2"), or the label of the operator ("ffn_out-19"); empty when the trace names none.
-/// Wrapper modules that hold one module are followed down to it.
+/// Module path of a place in a trace: nn.Module frames above it ("LlamaModel_0/DecoderLayer_2/MLP_2"), an engine's
+/// layer annotation ("layers.2"), or the label of the operator ("ffn_out-19"); empty when the trace names none. Wrapper
+/// modules that hold one module are followed down to it.
 std::string ModuleAt(const trace::Store& store, uint32_t span);
 
 /// The innermost interpreter frame or annotation on `span`'s track that covers most of [begin, end); kNoSpan when none.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "trace/types.hpp"
@@ -48,6 +49,90 @@ struct RequestRecord {
   int64_t cached_tokens = -1;  ///< of the prompt, found in a cache
   int64_t output_tokens = -1;
   int64_t preemptions = -1;  ///< times it was thrown back (vLLM: preempted, SGLang: retracted)
+};
+
+/// A stretch of a request's life, in the order of time.
+enum class PhaseKind : uint8_t {
+  kFrontEnd = 0,     ///< from arrival until the scheduler has it: HTTP, tokenizer, event loop, the way to the engine
+  kQueue = 1,        ///< in the scheduler's queue
+  kPrefill = 2,      ///< from its first scheduling until its first token exists
+  kDecode = 3,       ///< until its last token exists
+  kOutput = 4,       ///< detokenizer and the way out
+  kUnexplained = 5,  ///< what no source speaks of
+};
+inline constexpr int kPhaseKinds = 6;
+std::string_view Name(PhaseKind kind);
+
+/// One phase of one request. The phases of a request add up to its end-to-end time exactly.
+struct RequestPhase {
+  PhaseKind kind = PhaseKind::kUnexplained;
+  Nanos begin = kNoTime;  ///< known to within Request::at_error
+  Nanos duration = 0;
+};
+
+/// How much is known about the steps that served a request.
+enum class StepCover : uint8_t {
+  kNone = 0,   ///< no steps were recorded while it was served: phases only
+  kPart = 1,   ///< it lies partly outside the recorded steps, or which of them served it is not certain
+  kExact = 2,  ///< every step that served it is known, and token counts agree
+};
+std::string_view Name(StepCover cover);
+
+/// One step's part in one request.
+struct RequestStep {
+  StepRow step;
+  bool prefill = false;
+  int64_t tokens = 0;  ///< of this request, computed in this step
+  Nanos inside = 0;    ///< how long the step kept the request: its duration, clipped to the model phases
+  Nanos share = 0;     ///< `inside` times this request's part of the step's tokens
+};
+
+/// Time in which a request stood still, or was slowed, because another one's prompt was being computed.
+struct RequestBlock {
+  RequestRow by;  ///< none when it is not known which one
+  Nanos duration = 0;
+  int64_t prompt_tokens = -1;  ///< of the other one
+};
+
+/// One request: everything known about it, as a tree of phases and steps.
+struct Request {
+  std::string id;  ///< the shortest form in which a source writes it
+  std::string trace_id;
+  std::string engine;
+  std::string process;            ///< the front-end process, as far as told
+  std::vector<uint32_t> records;  ///< indices into Store::request_records
+  std::vector<LogRow> logs;       ///< records of logs that are about it
+  bool failed = false;
+  std::string error;
+  std::string finish_reason;
+
+  Nanos arrival = kNoTime;
+  Nanos finished = kNoTime;  ///< last token left the server
+  Nanos at_error = 0;        ///< half width of what the place of its phases leaves open
+  Nanos ttft = -1;           ///< time to first token, server side; -1 unknown
+  Nanos e2e = -1;            ///< arrival to finished; -1 unknown
+  int64_t prompt_tokens = -1;
+  int64_t cached_tokens = -1;
+  int64_t output_tokens = -1;
+  int64_t preemptions = -1;
+
+  std::vector<RequestPhase> phases;  ///< order: by time; sum of durations == e2e; empty when e2e is unknown
+
+  ProcessRow served_by;  ///< the traced process whose steps served it
+  StepCover cover = StepCover::kNone;
+  std::vector<RequestStep> steps;  ///< order: by time
+  // The model phases (prefill and decode) in parts; all zero where no steps are known:
+  // own + others + blocked + between == prefill + decode.
+  Nanos own = 0;                         ///< its shares of the steps that served it
+  Nanos others = 0;                      ///< what other requests took of these steps
+  Nanos blocked = 0;                     ///< inside steps that did not serve it
+  Nanos between = 0;                     ///< outside all recorded steps
+  std::vector<RequestBlock> blocked_by;  ///< order: longest first
+
+  /// Length of one phase; 0 when it has none.
+  Nanos phase(PhaseKind kind) const;
+  /// Time per output token after the first; -1 unknown.
+  Nanos tpot() const;
 };
 
 }  // namespace teller::trace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/request.hpp"
 #include "trace/types.hpp"
 
 namespace teller::trace {
@@ -82,6 +83,9 @@ struct Trees {
   std::string log_clock_method;           ///< how log times lie on the trace clock; empty without both
   Nanos log_clock_error = 0;              ///< half width of what that leaves open, for the records in traced time
   uint64_t logs_in_steps = 0;             ///< records tied to a step
+  std::vector<Request> requests;          ///< order: by arrival, then id
+  uint64_t logs_with_id = 0;              ///< records that carry a request's id
+  uint64_t logs_on_request = 0;           ///< of these, tied to one request
 };
 
 }  // namespace teller::trace
