@@ -121,6 +121,7 @@ Json RecordToJson(const LogRecord& log) {
           {"process", log.process},
           {"pid", log.pid ? Json(*log.pid) : Json(nullptr)},
           {"rank", log.rank ? Json(*log.rank) : Json(nullptr)},
+          {"request", log.request},
           {"logger", log.logger},
           {"message", log.message},
           {"exception", log.exception},

@@ -4,6 +4,7 @@
 
 #include "base/nanos.hpp"
 #include "ingest/log/grammar.hpp"
+#include "ingest/log/request_id.hpp"
 
 namespace teller::ingest::log {
 
@@ -55,6 +56,7 @@ bool ParseJson(std::string_view line, ParsedLine& out) {
   const bool llama = !StringField(object, "function").empty() && StringField(object, "msg") == message;
   out.source = llama ? trace::LogSource::kLlamaCpp : trace::LogSource::kPythonLogging;
   if (llama) out.process = "llama-server";
+  out.request = RequestId(out.source, line);
   return true;
 }
 

@@ -31,6 +31,7 @@ struct ParsedLine {
   std::string process;
   std::optional<int64_t> pid;
   std::optional<int> rank;
+  std::string request;  ///< from a field of its own; empty when only the message can tell
 };
 
 /// Removes known prefixes from the front of `line` until none matches.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ingest/log/diagnostics.hpp"
+#include "ingest/log/request_id.hpp"
 #include "ingest/log/statistics.hpp"
 
 namespace teller::ingest::log {
@@ -228,6 +229,7 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
   record.rank = parsed.rank ? parsed.rank : origin.rank;
   record.logger = std::string(parsed.logger);
   record.message = std::string(parsed.message.substr(0, limits_.max_log_record_bytes));
+  record.request = parsed.request.empty() ? RequestId(parsed.source, parsed.message) : parsed.request;
   if (parsed.source == LogSource::kUvicorn) {
     if (const int status = HttpStatus(parsed.message)) record.statistics.emplace_back("http_status", status);
   } else {
