@@ -25,6 +25,11 @@ enum class LogSource : uint8_t {
   kTraceback = 10,  ///< traceback without a logger's prefix
   kGlog = 11,
   kKineto = 12,  ///< the profiler library's own lines
+  kTensorRtLlm = 13,
+  kTgi = 14,
+  kTriton = 15,  ///< Triton Inference Server, not the compiler
+  kRay = 16,
+  kFabricManager = 17,
 };
 std::string_view Name(LogSource source);
 

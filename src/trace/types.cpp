@@ -38,6 +38,11 @@ std::string_view Name(LogSource source) {
     case LogSource::kTraceback: return "traceback";
     case LogSource::kGlog: return "glog";
     case LogSource::kKineto: return "kineto";
+    case LogSource::kTensorRtLlm: return "tensorrt-llm";
+    case LogSource::kTgi: return "tgi";
+    case LogSource::kTriton: return "triton";
+    case LogSource::kRay: return "ray";
+    case LogSource::kFabricManager: return "fabric manager";
   }
   return "unknown";
 }

@@ -6,6 +6,9 @@ namespace teller::ingest::log {
 
 inline constexpr base::DiagnosticKind kLineCut = {"log.line-cut", base::Severity::kDataLoss,
                                                   "a log line is longer than the limit; its end was dropped"};
+inline constexpr base::DiagnosticKind kRequestCut = {
+    "log.request-cut", base::Severity::kDataLoss,
+    "a line about a finished request is longer than the limit and its times are not in what was kept"};
 inline constexpr base::DiagnosticKind kRecordCut = {
     "log.record-cut", base::Severity::kNotice,
     "a record of several lines is longer than the limit; later lines are counted but not kept"};

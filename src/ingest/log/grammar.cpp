@@ -306,9 +306,9 @@ ParsedLine ParseLine(std::string_view line, const Origin& origin) {
   ParsedLine out;
   const bool known =
       ParseKernel(line, origin, out) || (out = {}, ParseVllm(line, out)) || (out = {}, ParseBracketed(line, out)) ||
-      (out = {}, ParseStamped(line, out)) || (out = {}, ParseGlog(line, out)) || (out = {}, ParseKineto(line, out)) ||
-      (out = {}, ParseLlama(line, out)) || (out = {}, ParseNccl(line, out)) || (out = {}, ParseUvicorn(line, out)) ||
-      (out = {}, ParseJson(line, out)) || (out = {}, ParseLevelFirst(line, out));
+      (out = {}, ParseRust(line, out)) || (out = {}, ParseStamped(line, out)) || (out = {}, ParseGlog(line, out)) ||
+      (out = {}, ParseKineto(line, out)) || (out = {}, ParseLlama(line, out)) || (out = {}, ParseNccl(line, out)) ||
+      (out = {}, ParseUvicorn(line, out)) || (out = {}, ParseJson(line, out)) || (out = {}, ParseLevelFirst(line, out));
   if (!known) {
     out = {};
     out.message = line;

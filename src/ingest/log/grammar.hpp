@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string_view>
 
 #include "ingest/log/parsed_line.hpp"
@@ -11,6 +12,7 @@ namespace teller::ingest::log {
 bool ParseKernel(std::string_view line, const Origin& origin, ParsedLine& out);
 bool ParseVllm(std::string_view line, ParsedLine& out);
 bool ParseBracketed(std::string_view line, ParsedLine& out);
+bool ParseRust(std::string_view line, ParsedLine& out);
 bool ParseStamped(std::string_view line, ParsedLine& out);
 bool ParseGlog(std::string_view line, ParsedLine& out);
 bool ParseKineto(std::string_view line, ParsedLine& out);
@@ -19,6 +21,9 @@ bool ParseNccl(std::string_view line, ParsedLine& out);
 bool ParseUvicorn(std::string_view line, ParsedLine& out);
 bool ParseLevelFirst(std::string_view line, ParsedLine& out);
 bool ParseJson(std::string_view line, ParsedLine& out);
+
+/// Times of a request that TGI writes into its span, read by `field`, as total_ms, queue_ms and so on.
+void PutTgiTimes(const std::function<std::string_view(std::string_view)>& field, Statistics& out);
 
 /// "[file.py:12] " or "file.py:12] " at the front of `rest`: taken off and returned without brackets.
 std::string_view TakeFileInfo(std::string_view& rest);

@@ -37,12 +37,23 @@ void LineSplitter::Keep(std::string_view part) {
   any_ = true;
   const size_t room = max_bytes_ - std::min(max_bytes_, text_.size());
   text_.append(part.substr(0, room));
-  if (part.size() > room) cut_ += part.size() - room;
+  if (part.size() <= room) return;
+  const std::string_view beyond = part.substr(room);
+  // The tail begins inside the kept part, so that it has no gap.
+  if (cut_ == 0) tail_ = text_.substr(text_.size() - std::min(text_.size(), kSegmentTail));
+  cut_ += beyond.size();
+  if (beyond.size() >= kSegmentTail) {
+    tail_ = beyond.substr(beyond.size() - kSegmentTail);
+    return;
+  }
+  tail_ += beyond;
+  if (tail_.size() > 8 * kSegmentTail) tail_.erase(0, tail_.size() - kSegmentTail);
 }
 
 void LineSplitter::End(bool newline) {
-  sink_({.text = text_, .line = line_, .cut = cut_, .same_line = same_line_});
+  sink_({.text = text_, .line = line_, .cut = cut_, .tail = tail_, .same_line = same_line_});
   text_.clear();
+  tail_.clear();
   cut_ = 0;
   same_line_ = !newline;
   any_ = false;

@@ -7,12 +7,16 @@
 
 namespace teller::ingest::log {
 
+/// Bytes kept of the end of a line that is cut: engines write what they know of a request behind its text.
+inline constexpr size_t kSegmentTail = 8u << 10;
+
 /// A piece of a log between line ends. A carriage return inside a line ends a piece too: that is how progress bars
 /// redraw themselves.
 struct Segment {
   std::string_view text;   ///< without line end; valid during the call only
   uint32_t line = 1;       ///< physical line (counted by \n), from 1
   uint64_t cut = 0;        ///< bytes beyond the limit that were dropped
+  std::string_view tail;   ///< the last bytes of a line that was cut, at least kSegmentTail; else empty
   bool same_line = false;  ///< not the first segment of its physical line
 };
 
@@ -34,6 +38,7 @@ class LineSplitter {
   size_t max_bytes_;
   Sink sink_;
   std::string text_;
+  std::string tail_;
   uint64_t cut_ = 0;
   uint32_t line_ = 1;
   bool same_line_ = false;

@@ -10,6 +10,7 @@
 #include "ingest/log/cursor.hpp"
 #include "ingest/log/diagnostics.hpp"
 #include "ingest/log/log_reader.hpp"
+#include "ingest/log/request_facts.hpp"
 #include "ingest/log/stamp.hpp"
 
 namespace teller::ingest {
@@ -359,6 +360,7 @@ void ResolveLogTimes(trace::Store& store) {
     if (year == kNoYear) year = files.back().KnownYear();
   }
   for (auto& file : files) file.Resolve(window, year, absolute);
+  log::FinishRequestTimes(store);
 }
 
 }  // namespace teller::ingest

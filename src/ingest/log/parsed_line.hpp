@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ingest/log/stamp.hpp"
+#include "ingest/log/statistics.hpp"
 #include "trace/log_record.hpp"
 
 namespace teller::ingest::log {
@@ -31,7 +32,8 @@ struct ParsedLine {
   std::string process;
   std::optional<int64_t> pid;
   std::optional<int> rank;
-  std::string request;  ///< from a field of its own; empty when only the message can tell
+  std::string request;    ///< from a field of its own; empty when only the message can tell
+  Statistics statistics;  ///< from fields of their own, as ParseStatistics names them
 };
 
 /// Removes known prefixes from the front of `line` until none matches.

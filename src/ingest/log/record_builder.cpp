@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "ingest/log/diagnostics.hpp"
+#include "ingest/log/request_facts.hpp"
 #include "ingest/log/request_id.hpp"
 #include "ingest/log/statistics.hpp"
 
@@ -86,6 +86,7 @@ void RecordBuilder::Add(const Segment& segment) {
   if (segment.cut > 0) store_.diagnostics.Report(kLineCut, file_, Place(segment.line));
   if (const uint64_t bad = InvalidUtf8(segment.text))
     store_.diagnostics.Report(kNotUtf8, file_, Place(segment.line), bad);
+  tail_ = segment.tail;
   StripEscapes(segment.text, clean_);
   if (!segment.same_line) line_origin_ = {};
   std::string_view text = clean_;
@@ -235,10 +236,12 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
   } else {
     record.statistics = ParseStatistics(parsed.message);
   }
+  record.statistics.insert(record.statistics.end(), parsed.statistics.begin(), parsed.statistics.end());
   stream = {};
   stream.record = store_.logs.size();
   stream.last_line = line;
   stream.stamp = parsed.stamp;
+  if (!tail_.empty() && StartsWith(record.message, "Finish: obj=")) tails_[stream.record] = tail_;
   store_.logs.push_back(std::move(record));
   ++records_;
 }
@@ -272,6 +275,11 @@ void RecordBuilder::Finish() {
     if (!record.pid) continue;
     // What the process said about itself is global; a tag in its prefix may count one parallel dimension only.
     if (const auto it = ranks.find(*record.pid); it != ranks.end()) record.rank = it->second;
+  }
+  RequestFacts facts(file_, store_);
+  for (size_t i = first_record_; i < store_.logs.size(); ++i) {
+    const auto tail = tails_.find(i);
+    facts.Add(store_.logs[i], tail == tails_.end() ? std::string_view() : std::string_view(tail->second));
   }
   trace::File& row = store_.files[file_.value()];
   row.kind = "log";

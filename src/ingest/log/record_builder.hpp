@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -51,6 +52,8 @@ class RecordBuilder {
   std::unordered_map<std::string, Stream> streams_;
   Origin line_origin_;  // of the current physical line; a bar redrawn on it has the same writer
   std::string clean_;
+  std::string_view tail_;                // end of the current line where it was cut
+  std::map<size_t, std::string> tails_;  // of records about finished requests, by row
   size_t first_record_ = static_cast<size_t>(-1);
   uint64_t segments_ = 0;
   uint64_t joined_ = 0;

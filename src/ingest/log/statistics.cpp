@@ -154,35 +154,33 @@ void ReadList(std::string_view list, Statistics& out) {
   }
 }
 
-/// "prompt eval time = 467.98 ms / 36 tokens (13.00 ms per token, 76.93 tokens per second)", once or three times.
+/// "prompt eval time = 467.98 ms / 36 tokens (13.00 ms per token, 76.93 tokens per second)", once or three times; older
+/// releases align the "=" and say "generation eval time" and "runs".
 void ReadLlamaTimings(std::string_view text, Statistics& out) {
-  struct Row {
-    std::string_view mark;
-    std::string_view key;
-  };
-  static constexpr std::array kRows = {Row{"prompt eval time =", "prompt_eval"}, Row{"total time =", "total"}};
-  const auto read = [&](size_t at, std::string_view mark, std::string_view key) {
-    std::string_view rest = TrimLeft(text.substr(at + mark.size()));
+  const auto read = [&](std::string_view rest, const std::string& key) {
+    rest = TrimLeft(rest);
+    if (rest.empty() || rest.front() != '=') return;
+    rest = TrimLeft(rest.substr(1));
     const auto ms = TakeNumber(rest);
-    if (!ms) return;
-    Put(out, std::string(key) + "_ms", *ms);
+    if (!ms || !StartsWith(rest, " ms")) return;
+    Put(out, key + "_ms", *ms);
     const size_t slash = rest.substr(0, 8).find("/ ");
     if (slash == std::string_view::npos) return;
     rest = TrimLeft(rest.substr(slash + 2));
-    if (const auto tokens = TakeNumber(rest)) Put(out, std::string(key) + "_tokens", *tokens);
+    if (const auto tokens = TakeNumber(rest)) Put(out, key + "_tokens", *tokens);
     const size_t comma = rest.substr(0, 60).find(',');
     if (comma == std::string_view::npos) return;
     rest = TrimLeft(rest.substr(comma + 1));
-    if (const auto rate = TakeNumber(rest)) Put(out, std::string(key) + "_tokens_per_s", *rate);
+    if (const auto rate = TakeNumber(rest)) Put(out, key + "_tokens_per_s", *rate);
   };
-  for (const auto& row : kRows) {
-    const size_t at = text.find(row.mark);
-    if (at != std::string_view::npos) read(at, row.mark, row.key);
+  constexpr std::string_view kEval = "eval time";
+  constexpr std::string_view kTotal = "total time";
+  for (size_t at = text.find(kEval); at != std::string_view::npos; at = text.find(kEval, at + 1)) {
+    const bool prompt = at >= 7 && text.substr(at - 7, 7) == "prompt ";
+    read(text.substr(at + kEval.size()), prompt ? "prompt_eval" : "eval");
   }
-  for (size_t at = text.find("eval time ="); at != std::string_view::npos; at = text.find("eval time =", at + 1)) {
-    if (at >= 7 && text.substr(at - 7, 7) == "prompt ") continue;
-    read(at, "eval time =", "eval");
-  }
+  const size_t total = text.find(kTotal);
+  if (total != std::string_view::npos) read(text.substr(total + kTotal.size()), "total");
 }
 
 bool IsStatistics(std::string_view m) {
@@ -200,9 +198,9 @@ bool IsStatistics(std::string_view m) {
 
 Statistics ParseStatistics(std::string_view message) {
   Statistics out;
-  if (Contains(message, "eval time =")) {
+  if (Contains(message, "eval time") || Contains(message, "total time")) {
     ReadLlamaTimings(message, out);
-    return out;
+    if (!out.empty()) return out;
   }
   if (!IsStatistics(message)) return out;
   std::string_view list = message;
