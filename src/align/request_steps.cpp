@@ -322,7 +322,10 @@ class Sharer {
       }
       if (step.prefill_requests > 0) Blame(row, s, inside, blockers);
     }
-    request.between = time->second - time->first - request.own - request.others - request.blocked;
+    const Nanos from = std::clamp(steps_[lane.steps.front()].begin, time->first, time->second);
+    const Nanos to = std::clamp(steps_[lane.steps.back()].end, from, time->second);
+    request.unrecorded = (from - time->first) + (time->second - to);
+    request.between = to - from - request.own - request.others - request.blocked;
     Keep(blockers, request);
   }
 

@@ -62,7 +62,8 @@ std::string Filling(const trace::Trees& trees, const Request& request) {
       {request.own, fmt::format("its own share of the steps is {}", Ms(request.own))},
       {request.others, fmt::format("other requests in the same steps took {}", Ms(request.others))},
       {request.blocked, fmt::format("{} passed in steps that did not serve it", Ms(request.blocked))},
-      {request.between, fmt::format("{} passed outside of recorded steps", Ms(request.between))},
+      {request.between, fmt::format("{} passed between steps", Ms(request.between))},
+      {request.unrecorded, fmt::format("{} passed while no steps were recorded", Ms(request.unrecorded))},
   };
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = parts[0].second;

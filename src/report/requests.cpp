@@ -100,29 +100,55 @@ std::string CoverText(const Request& request) {
   return fmt::format("{}{}", request.steps.size(), request.cover == trace::StepCover::kPart ? "+" : "");
 }
 
+/// One column of the list.
+struct Column {
+  const char* name;
+  bool narrow;  ///< shown on narrow terminals too
+  std::function<std::string(const Request&)> text;
+};
+
+std::string PhaseText(const Request& request, PhaseKind kind) {
+  return request.phases.empty() ? "-" : Duration(request.phase(kind));
+}
+
+const std::vector<Column>& Columns() {
+  static const std::vector<Column> columns = {
+      {"TTFT", true, [](const Request& r) { return Known(r.ttft); }},
+      {"E2E", true, [](const Request& r) { return Known(r.e2e); }},
+      {"front end", false, [](const Request& r) { return PhaseText(r, PhaseKind::kFrontEnd); }},
+      {"queue", true, [](const Request& r) { return PhaseText(r, PhaseKind::kQueue); }},
+      {"prefill", true, [](const Request& r) { return PhaseText(r, PhaseKind::kPrefill); }},
+      {"decode", true, [](const Request& r) { return PhaseText(r, PhaseKind::kDecode); }},
+      {"output", false, [](const Request& r) { return PhaseText(r, PhaseKind::kOutput); }},
+      {"in", false, [](const Request& r) { return KnownCount(r.prompt_tokens); }},
+      {"out", false, [](const Request& r) { return KnownCount(r.output_tokens); }},
+      {"steps", false, [](const Request& r) { return CoverText(r); }},
+  };
+  return columns;
+}
+
 void AddTable(const engine::Run& run, Page& page) {
+  constexpr size_t kWide = 130;
   const std::vector<Request>& requests = run.trees.requests;
   const size_t shown = page.options().all ? requests.size() : std::min(requests.size(), kShownRequests);
+  const bool wide = page.width() >= kWide;
   page.Gap();
-  page.Line(2,
-            fmt::format("{:<12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}  {}", "arrival", "TTFT",
-                        "E2E", "front end", "queue", "prefill", "decode", "output", "in", "out", "steps", "id"),
-            Ink::kDim);
+  std::string head = fmt::format("  {:<12}", "arrival");
+  for (const Column& column : Columns()) {
+    if (wide || column.narrow) head += fmt::format(" {:>9}", column.name);
+  }
+  page.Raw(page.Inked(Ink::kDim, head + "  id"));
   for (size_t i = 0; i < shown; ++i) {
     const Request& r = requests[i];
-    const auto phase = [&r](PhaseKind kind) { return r.phases.empty() ? std::string("-") : Duration(r.phase(kind)); };
-    page.Line(2,
-              fmt::format("{:<12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:>6} {:>6}  {}",
-                          r.arrival == trace::kNoTime ? "-" : TimeOfDay(r.arrival), Known(r.ttft), Known(r.e2e),
-                          phase(PhaseKind::kFrontEnd), phase(PhaseKind::kQueue), phase(PhaseKind::kPrefill),
-                          phase(PhaseKind::kDecode), phase(PhaseKind::kOutput), KnownCount(r.prompt_tokens),
-                          KnownCount(r.output_tokens), CoverText(r), r.id.empty() ? "(no id)" : r.id),
-              r.failed ? Ink::kRed : Ink::kPlain);
+    std::string line = fmt::format("  {:<12}", r.arrival == trace::kNoTime ? "-" : TimeOfDay(r.arrival));
+    for (const Column& column : Columns()) {
+      if (wide || column.narrow) line += fmt::format(" {:>9}", column.text(r));
+    }
+    line += "  " + (r.id.empty() ? std::string("(no id)") : r.id);
+    page.Raw(page.Inked(r.failed ? Ink::kRed : Ink::kPlain, line));
   }
   if (shown < requests.size()) page.Line(2, fmt::format("and {} more (--all)", requests.size() - shown), Ink::kDim);
-  page.Line(2,
-            "steps: how many served it; + where it lies partly outside of the recorded steps or they are not certain.",
-            Ink::kDim);
+  if (wide) page.Line(2, "steps: how many served it; + where they are only a part, or not certain", Ink::kDim);
 }
 
 Json PhasesToJson(const Request& request) {
@@ -136,6 +162,17 @@ Json PhasesToJson(const Request& request) {
 
 Json OrNull(int64_t value) {
   return value < 0 ? Json(nullptr) : Json(value);
+}
+
+size_t StepCount(const Request& r, bool prefill) {
+  return static_cast<size_t>(
+      std::count_if(r.steps.begin(), r.steps.end(), [&](const trace::RequestStep& s) { return s.prefill == prefill; }));
+}
+
+int64_t StepTokens(const Request& r, bool prefill) {
+  int64_t tokens = 0;
+  for (const trace::RequestStep& step : r.steps) tokens += step.prefill == prefill ? step.tokens : 0;
+  return tokens;
 }
 
 /// What the list and the tree of a request have in common.
@@ -157,6 +194,17 @@ Json HeadToJson(const Request& r) {
           {"preemptions", OrNull(r.preemptions)},
           {"phases", PhasesToJson(r)},
           {"cover", Name(r.cover)},
+          {"served_by", r.served_by.valid() ? Json(r.served_by.value()) : Json(nullptr)},
+          {"parts",
+           {{"own_ns", r.own},
+            {"others_ns", r.others},
+            {"blocked_ns", r.blocked},
+            {"between_ns", r.between},
+            {"unrecorded_ns", r.unrecorded}}},
+          {"steps_prefill", StepCount(r, true)},
+          {"steps_decode", StepCount(r, false)},
+          {"step_tokens_prefill", StepTokens(r, true)},
+          {"step_tokens_decode", StepTokens(r, false)},
           {"log_records", r.logs.size()}};
 }
 
@@ -176,12 +224,13 @@ void AddPhases(const Request& request, Page& page) {
                              phase.begin == trace::kNoTime ? "" : "  from " + TimeOfDay(phase.begin)));
   }
   if (request.cover == trace::StepCover::kNone) return;
-  page.Line(2,
-            fmt::format("prefill and decode: {} own share of steps, {} taken by others in them, {} in steps that did "
-                        "not serve it, {} outside of steps",
-                        Duration(request.own), Duration(request.others), Duration(request.blocked),
-                        Duration(request.between)),
-            Ink::kDim);
+  page.Paragraph(2,
+                 fmt::format("prefill and decode: {} own share of steps, {} taken by others in them, {} in steps that "
+                             "did not serve it, {} between "
+                             "steps, {} while no steps were recorded",
+                             Duration(request.own), Duration(request.others), Duration(request.blocked),
+                             Duration(request.between), Duration(request.unrecorded)),
+                 Ink::kDim);
 }
 
 void AddSteps(const engine::Run& run, const Request& request, Page& page) {
@@ -325,10 +374,6 @@ Json RequestToJson(const engine::Run& run, RequestRow row) {
   Json out = {{"schema", "teller.request/1"}};
   out.update(HeadToJson(request));
   out["why"] = locate::RequestReason(run.trees, locate::LearnUsual(run.trees), row);
-  out["parts"] = {{"own_ns", request.own},
-                  {"others_ns", request.others},
-                  {"blocked_ns", request.blocked},
-                  {"between_ns", request.between}};
   Json steps = Json::array();
   for (const trace::RequestStep& part : request.steps) {
     const trace::Step& step = run.trees.steps[part.step.value()];

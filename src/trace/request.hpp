@@ -122,11 +122,12 @@ struct Request {
   StepCover cover = StepCover::kNone;
   std::vector<RequestStep> steps;  ///< order: by time
   // The model phases (prefill and decode) in parts; all zero where no steps are known:
-  // own + others + blocked + between == prefill + decode.
+  // own + others + blocked + between + unrecorded == prefill + decode.
   Nanos own = 0;                         ///< its shares of the steps that served it
   Nanos others = 0;                      ///< what other requests took of these steps
   Nanos blocked = 0;                     ///< inside steps that did not serve it
   Nanos between = 0;                     ///< outside all recorded steps
+  Nanos unrecorded = 0;                  ///< before the first or after the last recorded step
   std::vector<RequestBlock> blocked_by;  ///< order: longest first
 
   /// Length of one phase; 0 when it has none.
