@@ -142,6 +142,12 @@ void SetPhases(const RequestRecord& stated, Request& request) {
       stated.first_token >= request.arrival) {
     request.ttft = stated.first_token - request.arrival;
   }
+  if (stated.dispatched != kNoTime && request.arrival != kNoTime && stated.dispatched >= request.arrival) {
+    request.handed_on = stated.dispatched - request.arrival;
+  }
+  if (request.ttft >= 0 && request.arrival != kNoTime && stated.prefilled != kNoTime) {
+    request.first_out = Known(request.arrival + request.ttft - stated.prefilled);
+  }
   if (request.e2e < 0) return;
   const bool points = request.arrival != kNoTime && stated.admitted != kNoTime && stated.prefilled != kNoTime &&
                       stated.admitted >= request.arrival && stated.prefilled >= stated.admitted;
@@ -168,6 +174,7 @@ void PinPhases(Nanos first_token, Nanos last_token, const RequestRecord& stated,
     const Nanos front = model - Of(lengths, PhaseKind::kQueue) - Of(lengths, PhaseKind::kPrefill);
     Of(lengths, PhaseKind::kFrontEnd) = std::clamp<Nanos>(front, 0, both);
     Of(lengths, PhaseKind::kOutput) = both - Of(lengths, PhaseKind::kFrontEnd);
+    if (request.ttft >= 0) request.first_out = Known(request.ttft - model);
     request.at_error = request.ttft < 0 ? 0 : std::clamp<Nanos>(request.ttft - model, 0, both);
   }
   Write(lengths, request);

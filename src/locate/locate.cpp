@@ -8,6 +8,7 @@
 #include <set>
 
 #include "locate/explain.hpp"
+#include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
 #include "locate/log_cause.hpp"
 #include "locate/select.hpp"
@@ -191,6 +192,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
       if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
+  }
+  for (Finding& finding : FindFrontEndCauses(store, trees)) {
+    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
   for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);
   NoteLongSteps(scene, diagnosis.notes);

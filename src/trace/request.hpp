@@ -111,6 +111,8 @@ struct Request {
   Nanos at_error = 0;        ///< half width of what the place of its phases leaves open
   Nanos ttft = -1;           ///< time to first token, server side; -1 unknown
   Nanos e2e = -1;            ///< arrival to finished; -1 unknown
+  Nanos handed_on = -1;      ///< the front end's own time before it handed the request on; -1 where not stated
+  Nanos first_out = -1;      ///< from the first token's making to its leaving the server; -1 unknown
   int64_t prompt_tokens = -1;
   int64_t cached_tokens = -1;
   int64_t output_tokens = -1;

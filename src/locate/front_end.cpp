@@ -1,0 +1,249 @@
+#include "locate/front_end.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "locate/naming.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Evidence;
+using trace::FaultClass;
+using trace::Finding;
+using trace::kNoTime;
+using trace::Nanos;
+using trace::PhaseKind;
+using trace::Request;
+using trace::Step;
+
+constexpr Nanos kMs = 1'000'000;
+constexpr Nanos kLeast = 40 * kMs;       // a shorter delay of one request is nobody's fault
+constexpr double kTimesUsual = 8;        // by which a delay must exceed what is expected
+constexpr double kTimesUsualAlone = 25;  // the same where only one request shows it
+constexpr Nanos kLeastAlone = 400 * kMs;
+constexpr size_t kLeastRequests = 6;    // to know what is usual
+constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
+constexpr size_t kShownEvidence = 4;
+
+enum class Side : uint8_t { kBefore, kAfter };
+
+/// Time of one request that the front end alone accounts for.
+struct Delay {
+  uint32_t request = 0;
+  Nanos begin = 0;
+  Nanos lost = 0;
+  double expected = 0;  ///< for its prompt and its company
+  bool own = false;     ///< stated by the front end itself, not bounded by what the engine did
+};
+
+/// When an engine demonstrably took work: begins of steps and admissions of requests.
+class Marks {
+ public:
+  Marks(const trace::Trees& trees) {
+    for (const Step& step : trees.steps) {
+      if (step.prefill_requests >= 0) at_[step.process.value()].push_back(step.begin);
+    }
+    for (auto& [process, list] : at_) std::sort(list.begin(), list.end());
+    // Without steps, others' admissions: known to within their own error.
+    if (!at_.empty()) return;
+    for (uint32_t r = 0; r < trees.requests.size(); ++r) {
+      const Request& request = trees.requests[r];
+      if (request.phases.empty() || request.arrival == kNoTime) continue;
+      admissions_.push_back(request.arrival + request.phase(PhaseKind::kFrontEnd) - request.at_error);
+    }
+    std::sort(admissions_.begin(), admissions_.end());
+  }
+
+  /// The last mark in (from, to); kNoTime when there is none.
+  Nanos LastBetween(trace::ProcessRow engine, Nanos from, Nanos to) const {
+    const auto found = at_.find(engine.value());
+    if (engine.valid() && found == at_.end()) return kNoTime;
+    const std::vector<Nanos>& list = engine.valid() ? found->second : admissions_;
+    auto it = std::lower_bound(list.begin(), list.end(), to);
+    return it != list.begin() && *std::prev(it) > from ? *std::prev(it) : kNoTime;
+  }
+
+ private:
+  std::map<uint32_t, std::vector<Nanos>> at_;
+  std::vector<Nanos> admissions_;
+};
+
+class Search {
+ public:
+  Search(const trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees), marks_(trees) {
+    for (const Request& request : trees.requests) {
+      if (request.arrival != kNoTime) arrivals_.push_back(request.arrival);
+    }
+    std::sort(arrivals_.begin(), arrivals_.end());
+  }
+
+  std::vector<Finding> Run() {
+    std::vector<Finding> findings;
+    for (const Side side : {Side::kBefore, Side::kAfter}) {
+      std::vector<Delay> delays = Delays(side);
+      std::vector<Delay> bad = StandingOut(delays);
+      if (!bad.empty()) findings.push_back(Write(side, bad, delays.size()));
+    }
+    return findings;
+  }
+
+ private:
+  std::vector<Delay> Delays(Side side) const {
+    std::vector<Delay> delays;
+    for (uint32_t r = 0; r < trees_.requests.size(); ++r) {
+      const Request& request = trees_.requests[r];
+      if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
+      Delay delay{.request = r};
+      if (side == Side::kBefore ? Before(request, delay) : After(request, delay)) delays.push_back(delay);
+    }
+    return delays;
+  }
+
+  bool Before(const Request& request, Delay& delay) const {
+    delay.begin = request.arrival;
+    if (request.handed_on >= 0) {
+      delay.lost = request.handed_on;
+      delay.own = true;
+      return true;
+    }
+    const Nanos admitted = request.arrival + request.phase(PhaseKind::kFrontEnd);
+    const bool pinned = !request.steps.empty() && request.steps.front().prefill;
+    if (!pinned && !trees_.steps.empty()) return false;  // it may lie where no step was recorded
+    const Nanos mark = marks_.LastBetween(request.served_by, request.arrival, admitted - kMs);
+    if (mark != kNoTime) delay.lost = mark - request.arrival;
+    return true;
+  }
+
+  bool After(const Request& request, Delay& delay) const {
+    if (request.first_out < 0) return false;
+    delay.lost = request.first_out;
+    delay.begin = request.arrival + request.ttft - request.first_out;
+    delay.own = true;
+    return true;
+  }
+
+  /// Requests that arrived within [from, to].
+  size_t Arrived(Nanos from, Nanos to) const {
+    const auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), from);
+    const auto last = std::upper_bound(first, arrivals_.end(), to);
+    return static_cast<size_t>(last - first);
+  }
+
+  /// Delays far beyond what their prompts and their company make of the usual one.
+  std::vector<Delay> StandingOut(std::vector<Delay>& delays) const {
+    if (delays.size() < kLeastRequests) return {};
+    std::vector<double> lost;
+    std::vector<double> prompts;
+    for (const Delay& delay : delays) {
+      lost.push_back(static_cast<double>(delay.lost));
+      prompts.push_back(static_cast<double>(std::max<int64_t>(1, trees_.requests[delay.request].prompt_tokens)));
+    }
+    const double usual = std::max(ml::Quantile(lost, 0.4), static_cast<double>(2 * kMs));
+    const double prompt = std::max(1.0, ml::Quantile(prompts, 0.5));
+    std::vector<Delay> bad;
+    for (size_t i = 0; i < delays.size(); ++i) {
+      Delay& delay = delays[i];
+      const size_t company = Arrived(delay.begin - delay.lost, delay.begin + delay.lost);
+      delay.expected = usual * std::max(1.0, prompts[i] / prompt) * static_cast<double>(std::max<size_t>(1, company));
+      if (delay.lost >= kLeast && static_cast<double>(delay.lost) >= kTimesUsual * delay.expected) bad.push_back(delay);
+    }
+    if (bad.size() == 1) {
+      const Delay& only = bad.front();
+      if (only.lost < kLeastAlone || static_cast<double>(only.lost) < kTimesUsualAlone * only.expected) bad.clear();
+    }
+    if (static_cast<double>(bad.size()) > kMostAffected * static_cast<double>(delays.size())) bad.clear();
+    return bad;
+  }
+
+  std::string Process(Side side, const Request& request) const {
+    std::string engine = request.engine;
+    if (engine.empty() && request.served_by.valid()) engine = store_.processes[request.served_by.value()].engine;
+    if (engine == "vllm") return "APIServer";
+    if (engine == "sglang") return side == Side::kBefore ? "tokenizer_manager" : "detokenizer";
+    if (engine == "llama.cpp") return "llama-server";
+    return request.process;
+  }
+
+  Finding Write(Side side, const std::vector<Delay>& bad, size_t all) const {
+    const Request& first = trees_.requests[bad.front().request];
+    Finding finding;
+    finding.fault = FaultClass::kHostCpuBound;
+    finding.alternatives = {
+        {FaultClass::kPreForwardStall, 0.25}, {FaultClass::kFrontendNet, 0.15}, {FaultClass::kRuntimePause, 0.1}};
+    if (side == Side::kAfter)
+      finding.alternatives = {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kFrontendNet, 0.2}};
+    finding.view = "vertical";
+    finding.culprit.process = Process(side, first);
+    finding.culprit.layer = "python";
+    std::vector<double> times;
+    const Delay* worst = &bad.front();
+    for (const Delay& delay : bad) {
+      finding.onset = finding.onset == kNoTime ? delay.begin : std::min(finding.onset, delay.begin);
+      finding.end = finding.end == kNoTime ? delay.begin + delay.lost : std::max(finding.end, delay.begin + delay.lost);
+      finding.cost += delay.lost;
+      times.push_back(static_cast<double>(delay.lost) / std::max(1.0, delay.expected));
+      if (delay.lost > worst->lost) worst = &delay;
+    }
+    // How far the typical affected one is beyond the expected, and how many agree.
+    const double ratio = ml::Quantile(times, 0.5);
+    finding.false_alarm_probability = std::pow(ratio, -1.5 * std::sqrt(static_cast<double>(bad.size()))) * 0.5;
+    finding.score = std::clamp(1 - 10 * finding.false_alarm_probability, 0.5, 0.97);
+    std::vector<Delay> shown = bad;
+    std::stable_sort(shown.begin(), shown.end(), [](const Delay& a, const Delay& b) { return a.lost > b.lost; });
+    for (size_t i = 0; i < std::min(shown.size(), kShownEvidence); ++i) AddEvidence(side, shown[i], finding);
+    for (const Delay& delay : bad)
+      finding.victims.push_back(
+          {std::nullopt, "request " + trees_.requests[delay.request].id + " is delayed by " + Ms(delay.lost)});
+    const std::string where = side == Side::kBefore
+                                  ? "between their arrival and the scheduler"
+                                  : "between the making of their first token and its leaving the server";
+    const std::string engine =
+        side == Side::kAfter ? " The steps of the engine are as usual."
+        : worst->own         ? " The front end itself states when it handed them on."
+                             : " The engine went on to begin steps for others meanwhile, so it did not hold them up.";
+    finding.explanation = fmt::format(
+        "{} of {} requests lost {} {} (up to {}; {} is expected for their size and company) [E1].{} The cause lies in "
+        "{}: {}.",
+        bad.size(), all, Ms(finding.cost), where, Ms(worst->lost), Ms(static_cast<Nanos>(worst->expected)), engine,
+        finding.culprit.process.empty() ? "the front end" : finding.culprit.process,
+        side == Side::kBefore ? "HTTP handling, tokenizer or a blocked event loop"
+                              : "detokenizer, event loop or the way out");
+    return finding;
+  }
+
+  void AddEvidence(Side side, const Delay& delay, Finding& finding) const {
+    const Request& request = trees_.requests[delay.request];
+    Evidence evidence;
+    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
+    evidence.kind = Evidence::Kind::kStatistic;
+    if (!request.records.empty()) {
+      evidence.file = store_.request_records[request.records.front()].file;
+      evidence.ref = store_.request_records[request.records.front()].ref;
+    }
+    evidence.at = delay.begin;
+    evidence.text = fmt::format("request {}: {} {} where {} is expected", request.id, Ms(delay.lost),
+                                side == Side::kBefore ? "before the scheduler had it" : "until its first token left",
+                                Ms(static_cast<Nanos>(delay.expected)));
+    finding.evidence.push_back(std::move(evidence));
+  }
+
+  const trace::Store& store_;
+  const trace::Trees& trees_;
+  Marks marks_;
+  std::vector<Nanos> arrivals_;
+};
+
+}  // namespace
+
+std::vector<Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees) {
+  return Search(store, trees).Run();
+}
+
+}  // namespace teller::locate

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "trace/diagnosis.hpp"
+#include "trace/step.hpp"
+#include "trace/store.hpp"
+
+namespace teller::locate {
+
+/// What request trees prove about the front end: HTTP server, tokenizer, event loop before the scheduler; detokenizer
+/// and the way out after it. These write no spans of their own; they show as time between a request's arrival and its
+/// admission while the engine took others or began further steps, and between the making of a token and its leaving.
+///
+/// Only time that the engine cannot have caused counts. Before admission that is up to the last moment at which the
+/// engine demonstrably took work without this request; where the front end states when it handed the request on, up to
+/// that. So a stopped engine, a profiler that writes its file or a full queue blame nobody here.
+/// What grows with the prompt, and what one request waits for others that arrived together with it, is expected.
+std::vector<trace::Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees);
+
+}  // namespace teller::locate
