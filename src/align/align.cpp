@@ -29,6 +29,8 @@ class Aligner {
     for (uint32_t i = 0; i < trees.steps.size(); ++i) steps_of_[trees.steps[i].process.value()].push_back(i);
     for (uint32_t p = 0; p < store.processes.size(); ++p) {
       const auto& process = store.processes[p];
+      if (process.service) continue;  // the process of a trace may stand here a second time, by its request spans
+      traced_.push_back(ProcessRow(p));
       int64_t pid = -1;
       const auto [end, error] = std::from_chars(process.pid.data(), process.pid.data() + process.pid.size(), pid);
       if (error == std::errc() && end == process.pid.data() + process.pid.size()) Unique(by_pid_, pid, p);
@@ -116,7 +118,7 @@ class Aligner {
       if (const ProcessRow p = Find(by_name_, record.process); p.valid()) return {p, 0.9, "same process name"};
       return {};
     }
-    if (store_.processes.size() == 1) return {ProcessRow(0), 0.7, "the only traced process"};
+    if (traced_.size() == 1) return {traced_.front(), 0.7, "the only traced process"};
     return {};
   }
 
@@ -179,6 +181,7 @@ class Aligner {
   trace::Store& store_;
   trace::Trees& trees_;
   std::map<uint32_t, std::vector<uint32_t>> steps_of_;
+  std::vector<ProcessRow> traced_;
   std::map<int64_t, ProcessRow> by_pid_;
   std::map<int, ProcessRow> by_rank_;
   std::map<std::string, ProcessRow> by_name_;

@@ -8,9 +8,12 @@
 #include "ingest/common/rank.hpp"
 #include "ingest/common/sniff.hpp"
 #include "ingest/flight_recorder/flight_recorder.hpp"
+#include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/kineto/top_level.hpp"
 #include "ingest/log/log_reader.hpp"
+#include "ingest/otlp/otlp.hpp"
+#include "ingest/prometheus/prometheus.hpp"
 
 namespace teller::ingest {
 
@@ -33,7 +36,8 @@ constexpr DiagnosticKind kLonelyArrival = {
     "arrival times that belong to no log, or to one of several of equal length; not used"};
 
 constexpr std::string_view kExpected =
-    "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, or text logs";
+    "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, OTLP spans, Prometheus metrics, host counters, or "
+    "text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
@@ -47,6 +51,9 @@ struct Reader {
 
 constexpr std::array kReaders = {
     Reader{Kind::kFlightRecorder, ReadFlightRecorder},
+    Reader{Kind::kOtlpJson, ReadOtlpJson},
+    Reader{Kind::kPrometheus, ReadPrometheus},
+    Reader{Kind::kHostCounters, ReadHostCounters},
 };
 
 /// A file and what it turned out to be.

@@ -30,6 +30,7 @@ TEST(Run, KindsAreFoundByContent) {
   folder.Write("server.log", "INFO 07-01 10:00:00 [core.py:1] started\n");
   folder.Write("log_arrival_ns.txt", "1795984842644798277\n");
   folder.Write("spans.jsonl", "{\"resourceSpans\":[]}\n{\"resourceSpans\":[]}\n");
+  folder.Write("host.jsonl", "{\"t_ns\":1796040000000000000,\"cpu_s\":{\"Worker\":1.5}}\n");
   folder.Write("metrics.txt", "# HELP a b\n# TYPE a gauge\na 1\n");
   folder.Write("label.json", "{\"is_fault\": true}");
   folder.Write("README.md", "# run\n");
@@ -41,19 +42,23 @@ TEST(Run, KindsAreFoundByContent) {
   EXPECT_EQ(FileOf(*store, "traces/no_extension")->kind, "kineto");
   EXPECT_EQ(FileOf(*store, "server.log")->kind, "log");
   EXPECT_EQ(FileOf(*store, "log_arrival_ns.txt")->kind, "log-arrival");
-  for (const char* other : {"spans.jsonl", "metrics.txt", "label.json", "README.md", "db.sqlite", "bin"}) {
+  EXPECT_EQ(FileOf(*store, "spans.jsonl")->kind, "otlp");
+  EXPECT_EQ(FileOf(*store, "metrics.txt")->kind, "prometheus");
+  EXPECT_EQ(FileOf(*store, "host.jsonl")->kind, "host-counters");
+  for (const char* other : {"label.json", "README.md", "db.sqlite", "bin"}) {
     EXPECT_EQ(FileOf(*store, other)->kind, "other") << other;
     EXPECT_NE(FileOf(*store, other)->note, "") << other;
   }
   EXPECT_EQ(FileOf(*store, ".hidden/trace.json"), nullptr);
-  EXPECT_EQ(store->diagnostics.Count("input.not_used"), 6u);
+  EXPECT_EQ(store->diagnostics.Count("input.not_used"), 4u);
   EXPECT_FALSE(store->diagnostics.LostInput());
 }
 
 TEST(Run, JsonLinesAreALogWhenTheyHaveTextAndTime) {
   const TestFolder folder;
-  folder.Write("a.jsonl", "{\"time\":\"2026-11-30T12:00:00Z\",\"message\":\"started\"}\n"
-                          "{\"time\":\"2026-11-30T12:00:01Z\",\"message\":\"loaded\"}\n");
+  folder.Write("a.jsonl",
+               "{\"time\":\"2026-11-30T12:00:00Z\",\"message\":\"started\"}\n"
+               "{\"time\":\"2026-11-30T12:00:01Z\",\"message\":\"loaded\"}\n");
   folder.Write("b.json", "{\"ts\":1796040000.25,\"level\":\"info\",\"msg\":\"started\"}\nplain text\n");
   folder.Write("c.log", "{\"timestamp\":\"2026-11-30T12:00:00Z\",\"level\":\"INFO\",\"fields\":{\"message\":\"x\"}}");
   folder.Write("d.jsonl", "{\"log\":\"x\\n\",\"stream\":\"stdout\",\"time\":\"2026-11-30T12:00:00Z\"}\n");
@@ -65,8 +70,11 @@ TEST(Run, JsonLinesAreALogWhenTheyHaveTextAndTime) {
   folder.Write(others[4], "{\n\"time\": \"2026\",\n\"message\": \"x\"\n}\n");
   auto store = Read({folder.path()});
   ASSERT_TRUE(store.has_value()) << store.error().Text();
-  for (const char* name : {"a.jsonl", "b.json", "c.log", "d.jsonl"}) EXPECT_EQ(FileOf(*store, name)->kind, "log") << name;
-  for (const auto& name : others) EXPECT_EQ(FileOf(*store, name)->kind, "other") << name;
+  for (const char* name : {"a.jsonl", "b.json", "c.log", "d.jsonl"})
+    EXPECT_EQ(FileOf(*store, name)->kind, "log") << name;
+  EXPECT_EQ(FileOf(*store, others[0])->kind, "otlp");
+  EXPECT_EQ(FileOf(*store, others[1])->kind, "host-counters");
+  for (size_t i = 2; i < others.size(); ++i) EXPECT_EQ(FileOf(*store, others[i])->kind, "other") << others[i];
   ASSERT_GE(store->logs.size(), 2u);
   EXPECT_EQ(store->logs[0].message, "started");
 }

@@ -138,8 +138,12 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   std::vector<std::string> missing;
   size_t judged = 0;
   for (const auto& normal : normals) judged += normal.judged;
-  if (!store.spans.size() && store.logs.empty() && store.comm_records.empty()) {
-    missing.push_back("the inputs hold no spans and no log records: capture a torch.profiler trace of 20 or more steps, or the service log");
+  // Request spans alone tell that a request was slow, not why.
+  const bool traced = std::any_of(store.spans.category.begin(), store.spans.category.end(),
+                                  [&](uint8_t category) { return store.categories[category].kind != trace::SpanKind::kService; });
+  if (!traced && store.logs.empty() && store.comm_records.empty()) {
+    missing.push_back(std::string(store.spans.size() > 0 ? "the inputs hold request spans and counters only" : "the inputs hold no spans and no log records") +
+                      ": capture a torch.profiler trace of 20 or more steps, or the service log");
   } else if (trees.steps.empty() && HoldsWork(store)) {
     missing.push_back("no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
   } else if (!trees.steps.empty() && judged == 0) {
@@ -147,7 +151,7 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   }
   const bool known_line = std::any_of(store.logs.begin(), store.logs.end(),
                                       [](const trace::LogRecord& record) { return record.source != trace::LogSource::kUnknown; });
-  if (missing.empty() && store.spans.size() == 0 && store.comm_records.empty() && !known_line) {
+  if (missing.empty() && !traced && store.comm_records.empty() && !known_line) {
     missing.push_back("no log line is in a known form: give the service's own log");
   }
   std::set<int> ranks;

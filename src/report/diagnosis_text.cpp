@@ -198,10 +198,13 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
   std::vector<std::string> parts;
   if (s.trace_files > 0) parts.push_back(Count(s.trace_files, "trace file"));
   if (s.log_files > 0) parts.push_back(Count(s.log_files, "log"));
+  if (s.counter_files > 0) parts.push_back(Count(s.counter_files, "file") + " of counters");
   if (!s.ranks.empty()) parts.push_back(RanksText(s.ranks));
   parts.push_back(Count(s.spans, "span"));
   parts.push_back(Count(s.steps, "step"));
   parts.push_back(Count(s.log_records, "log record"));
+  if (s.requests > 0) parts.push_back(Count(s.requests, "request record"));
+  if (s.counter_samples > 0) parts.push_back(Count(s.counter_samples, "counter sample"));
   page.Field("read", fmt::format("{}", fmt::join(parts, ", ")));
   if (s.begin != trace::kNoTime) {
     page.Field("", fmt::format("{} to {}{} ({})", Time(s.begin), TimeOfDay(s.end), IsEpoch(s.begin) ? " UTC" : "",

@@ -35,6 +35,8 @@ std::string FileText(const trace::File& file) {
   if (file.rank) parts.push_back(fmt::format("rank {}", *file.rank));
   if (file.spans > 0) parts.push_back(Count(file.spans, "span"));
   if (file.log_records > 0) parts.push_back(Count(file.log_records, "record"));
+  if (file.requests > 0) parts.push_back(Count(file.requests, "request"));
+  if (file.counters > 0) parts.push_back(Count(file.counters, "counter sample"));
   parts.push_back(Bytes(file.bytes));
   if (file.dropped > 0) parts.push_back(Count(file.dropped) + " dropped");
   if (!file.note.empty()) parts.push_back(file.note);
@@ -163,6 +165,74 @@ Json StepsToJson(const trace::Trees& trees) {
   return out;
 }
 
+/// What one source tells of its counters.
+struct CounterFacts {
+  uint64_t series = 0;
+  uint64_t cumulative = 0;  ///< of the series
+  uint64_t samples = 0;
+  uint64_t timed = 0;    ///< samples with a time
+  uint64_t scrapes = 0;  ///< most samples of one series
+};
+
+/// By file, in the order of the files.
+std::map<uint32_t, CounterFacts> CountersByFile(const trace::Store& store) {
+  std::map<uint32_t, CounterFacts> facts;
+  for (const trace::CounterSeries& series : store.counter_series) {
+    CounterFacts& of_file = facts[series.file.value()];
+    ++of_file.series;
+    of_file.cumulative += series.kind == trace::CounterKind::kCumulative;
+  }
+  for (const trace::CounterSample& sample : store.counters) {
+    CounterFacts& of_file = facts[store.counter_series[sample.series.value()].file.value()];
+    ++of_file.samples;
+    of_file.timed += sample.at != trace::kNoTime;
+    of_file.scrapes = std::max<uint64_t>(of_file.scrapes, uint64_t{sample.scrape} + 1);
+  }
+  return facts;
+}
+
+void AddCounters(const trace::Store& store, Page& page) {
+  if (store.counter_series.empty()) return;
+  page.Gap();
+  page.Head("Counters");
+  for (const auto& [file, facts] : CountersByFile(store)) {
+    page.Line(2, store.files[file].path);
+    std::string text = fmt::format("{} series ({} cumulative), {}, {}", Count(facts.series), Count(facts.cumulative),
+                                   Count(facts.scrapes, "scrape"), Count(facts.samples, "sample"));
+    if (facts.timed == 0) text += "; without times: differences only";
+    page.Paragraph(6, text, Ink::kDim);
+  }
+}
+
+Json CountersToJson(const trace::Store& store) {
+  Json out = Json::array();
+  for (const auto& [file, facts] : CountersByFile(store)) {
+    out.push_back({{"file", file},
+                   {"series", facts.series},
+                   {"cumulative", facts.cumulative},
+                   {"scrapes", facts.scrapes},
+                   {"samples", facts.samples},
+                   {"samples_with_time", facts.timed}});
+  }
+  return out;
+}
+
+/// Requests by the engine that speaks of them; "unknown" where it does not say who it is.
+std::map<std::string, uint64_t> RequestsByEngine(const trace::Store& store) {
+  std::map<std::string, uint64_t> counts;
+  for (const trace::RequestRecord& record : store.request_records) {
+    ++counts[record.engine.empty() ? std::string("unknown") : record.engine];
+  }
+  return counts;
+}
+
+void AddRequests(const trace::Store& store, Page& page) {
+  if (store.request_records.empty()) return;
+  page.Gap();
+  page.Head("Request records by engine");
+  for (const auto& [engine, n] : RequestsByEngine(store)) page.Line(2, fmt::format("{:>12}  {}", Count(n), engine));
+}
+
 std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {
   std::map<std::string, uint64_t> counts;
   for (const trace::LogRecord& log : store.logs) ++counts[std::string(Name(log.source))];
@@ -202,6 +272,7 @@ Json FilesToJson(const trace::Store& store) {
                    {"repaired_away", file.repaired_away},
                    {"dropped", file.dropped},
                    {"log_records", file.log_records},
+                   {"requests", file.requests},
                    {"note", file.note.empty() ? Json(nullptr) : Json(file.note)}});
   }
   return out;
@@ -224,6 +295,8 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
                            Count(trees.gpu_work_linked), Count(trees.gpu_work), Count(trees.gpu_work_unlaunched)));
   }
   AddCollectives(run, page);
+  AddRequests(run.store, page);
+  AddCounters(run.store, page);
   if (!run.store.logs.empty()) {
     page.Gap();
     page.Head("Log records by writer");
@@ -245,6 +318,8 @@ Json InspectToJson(const engine::Run& run) {
   }
   Json sources = Json::object();
   for (const auto& [source, n] : RecordsBySource(run.store)) sources[source] = n;
+  Json requests = Json::object();
+  for (const auto& [engine, n] : RequestsByEngine(run.store)) requests[engine] = n;
   return {{"schema", "teller.inspect/1"},
           {"files", FilesToJson(run.store)},
           {"processes", ProcessesToJson(run.store)},
@@ -260,6 +335,8 @@ Json InspectToJson(const engine::Run& run) {
             {"launched_outside", run.trees.gpu_work_unlaunched}}},
           {"log_records", summary.log_records},
           {"log_sources", sources},
+          {"requests", requests},
+          {"counters", CountersToJson(run.store)},
           {"begin_ns", JsonTime(summary.begin)},
           {"end_ns", JsonTime(summary.end)},
           {"diagnostics", DiagnosticsToJson(run.store)}};

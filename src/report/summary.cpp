@@ -21,10 +21,14 @@ void Widen(Summary& summary, base::Nanos begin, base::Nanos end) {
 void CountFiles(const trace::Store& store, Summary& summary) {
   for (const trace::File& file : store.files) {
     summary.log_records += file.log_records;
+    summary.requests += file.requests;
+    summary.counter_samples += file.counters;
     if (file.kind == "log") {
       ++summary.log_files;
-    } else if (file.kind == "kineto" || file.kind == "flight-recorder") {
+    } else if (file.kind == "kineto" || file.kind == "flight-recorder" || file.kind == "otlp") {
       ++summary.trace_files;
+    } else if (file.kind == "prometheus" || file.kind == "host-counters") {
+      ++summary.counter_files;
     } else if (file.kind != "log-arrival") {
       ++summary.unused_files;
     }

@@ -12,12 +12,15 @@ namespace teller::report {
 /// What was read, in numbers.
 struct Summary {
   size_t trace_files = 0;  ///< files with spans or collective records
+  size_t counter_files = 0;
   size_t log_files = 0;
   size_t unused_files = 0;
   std::vector<int> ranks;  ///< order: ascending, each once
   uint64_t spans = 0;
   uint64_t steps = 0;
   uint64_t log_records = 0;
+  uint64_t requests = 0;  ///< statements about one request
+  uint64_t counter_samples = 0;
   base::Nanos begin = base::kNoTime;
   base::Nanos end = base::kNoTime;
   std::string clock_domain;  ///< "epoch" or "relative"; empty when nothing has a time

@@ -18,7 +18,7 @@ namespace teller::trace {
 /// Conservation: records_read == spans + instants + counters + flows + metadata + repaired_away + dropped.
 struct File {
   std::string path;  ///< as given, relative to the run directory when there is one
-  std::string kind;  ///< "kineto", "flight-recorder", "log", "log-arrival", "other"
+  std::string kind;  ///< "kineto", "flight-recorder", "otlp", "prometheus", "host-counters", "log", "log-arrival", "other"
   std::optional<int> rank;
   uint64_t bytes = 0;         ///< after decompression
   uint64_t records_read = 0;  ///< events, or log lines
@@ -30,6 +30,7 @@ struct File {
   uint64_t repaired_away = 0;  ///< records that were joined into another one (an E into its B)
   uint64_t dropped = 0;        ///< each with a diagnostic
   uint64_t log_records = 0;
+  uint64_t requests = 0;  ///< statements about one request (Store::request_records)
   std::string note;  ///< why nothing was used, when so
 };
 
@@ -43,6 +44,7 @@ struct Process {
   std::optional<int> world_size;
   std::string engine;  ///< "vllm", "sglang", "llama.cpp", "torch", "" when unknown
   std::string host;
+  bool service = false;  ///< known by what it reports of its requests (OTLP), not traced: its spans are no work
 };
 
 /// One lane of spans.

@@ -19,6 +19,7 @@ std::string_view Name(SpanKind kind) {
     case SpanKind::kSync: return "sync";
     case SpanKind::kOverhead: return "overhead";
     case SpanKind::kProfiler: return "profiler";
+    case SpanKind::kService: return "service";
   }
   return "other";
 }

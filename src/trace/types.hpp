@@ -43,8 +43,9 @@ enum class SpanKind : uint8_t {
   kSync = 10,          ///< synchronization record (cuda_sync)
   kOverhead = 11,      ///< the profiler's own work
   kProfiler = 12,      ///< the recording itself (category Trace)
+  kService = 13,       ///< what a service reports of its requests and of itself (OTLP), no work of a traced thread
 };
-inline constexpr int kSpanKinds = 13;
+inline constexpr int kSpanKinds = 14;
 
 std::string_view Name(SpanKind kind);
 /// Kernel, copy or memset: work on a stream that a CPU call launched.

@@ -8,8 +8,11 @@
 #include <initializer_list>
 
 #include "ingest/flight_recorder/flight_recorder.hpp"
+#include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/log/parsed_line.hpp"
+#include "ingest/otlp/otlp.hpp"
+#include "ingest/prometheus/prometheus.hpp"
 
 namespace teller::ingest {
 
@@ -99,12 +102,15 @@ bool LooksLikeJsonLog(std::string_view text, bool whole) {
 Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
   if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
   if (text.front() == '{' && LooksLikeJsonLog(text, whole)) return {Kind::kLog, {}};
-  if (LooksLikeJsonLines(text)) {
-    if (Has(text, "\"resourceSpans\"")) return {Kind::kOther, "OTLP spans are not read by this version"};
-    return {Kind::kOther, "JSON lines (counters, requests) are not read by this version"};
+  if (LooksLikeOtlpJson(text)) return {Kind::kOtlpJson, {}};
+  if (Has(text, "\"resourceMetrics\"") || Has(text, "\"resourceLogs\"")) {
+    return {Kind::kOther, "OTLP metrics and logs are not read; give Prometheus scrapes and the service log"};
   }
+  if (text.front() == '{' && (whole || LineAt(text).size() < text.size()) && LooksLikeHostCounters(LineAt(text))) {
+    return {Kind::kHostCounters, {}};
+  }
+  if (LooksLikeJsonLines(text)) return {Kind::kOther, "JSON lines of a kind that is not read"};
   if (LooksLikeKineto(head)) return {Kind::kTrace, {}};
-  if (Has(text, "\"resourceSpans\"")) return {Kind::kOther, "OTLP spans are not read by this version"};
   if (Has(text, "\"rocprofiler-sdk-tool\"")) return {Kind::kOther, "rocprofiler JSON is not read by this version"};
   return {Kind::kJsonUnknown, "JSON, but not a trace"};
 }
@@ -150,38 +156,6 @@ bool LooksBinary(std::string_view head) {
   return odd * 50 > head.size();  // logs hold stray control characters, never 2 % of them
 }
 
-/// "name{labels} value": one sample of the Prometheus text format.
-bool IsSample(std::string_view line) {
-  size_t at = 0;
-  while (at < line.size() && (std::isalnum(static_cast<unsigned char>(line[at])) || line[at] == '_' || line[at] == ':'))
-    ++at;
-  if (at == 0 || std::isdigit(static_cast<unsigned char>(line[0]))) return false;
-  if (at < line.size() && line[at] == '{') {
-    const size_t close = line.rfind('}');
-    if (close == std::string_view::npos || close < at) return false;
-    at = close + 1;
-  }
-  if (at >= line.size() || line[at] != ' ') return false;
-  const std::string_view value = line.substr(at + 1);
-  return !value.empty() && value.find_first_not_of("0123456789+-.eEnaNIif ") == std::string_view::npos;
-}
-
-/// True when nearly all whole lines of the head are samples; comments do not count.
-bool LooksLikeMetrics(std::string_view head) {
-  size_t lines = 0;
-  size_t samples = 0;
-  for (size_t begin = 0; begin < head.size() && lines < 50;) {
-    const size_t end = head.find('\n', begin);
-    if (end == std::string_view::npos) break;  // the last line may be cut
-    const std::string_view line = head.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.empty() || line.front() == '#') continue;
-    ++lines;
-    samples += IsSample(line);
-  }
-  return lines > 0 && samples * 10 >= lines * 9;
-}
-
 /// Most lines of the head have the stamp and form of a log line.
 bool LooksLikeLog(std::string_view head) {
   size_t lines = 0;
@@ -199,12 +173,10 @@ bool LooksLikeLog(std::string_view head) {
   return records * 2 > lines;
 }
 
-Sniffed SniffText(std::string_view head, std::string_view path) {
+Sniffed SniffText(std::string_view head, bool whole, std::string_view path) {
   const std::string_view text = SkipSpace(head);
   if (LooksLikeArrivals(head)) return {Kind::kArrival, {}};
-  if (StartsWith(text, "# HELP ") || StartsWith(text, "# TYPE ") || LooksLikeMetrics(head)) {
-    return {Kind::kOther, "Prometheus metrics are not read by this version"};
-  }
+  if (LooksLikePrometheus(head, whole)) return {Kind::kPrometheus, {}};
   if (StartsWith(text, "<?xml") || StartsWith(text, "<system") || StartsWith(text, "<!DOCTYPE")) {
     return {Kind::kOther, "XML or HTML, not a log"};
   }
@@ -221,6 +193,9 @@ std::string_view Name(Kind kind) {
   switch (kind) {
     case Kind::kTrace: return "kineto";
     case Kind::kFlightRecorder: return "flight-recorder";
+    case Kind::kOtlpJson: return "otlp";
+    case Kind::kPrometheus: return "prometheus";
+    case Kind::kHostCounters: return "host-counters";
     case Kind::kLog: return "log";
     case Kind::kArrival: return "log-arrival";
     case Kind::kEmpty:
@@ -254,7 +229,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
     if (json.kind != Kind::kJsonUnknown || document) return json;
   }
   if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
-  return SniffText(head, path);
+  return SniffText(head, whole, path);
 }
 
 }  // namespace teller::ingest

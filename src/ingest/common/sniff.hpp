@@ -12,6 +12,9 @@ enum class Kind : uint8_t {
   kEmpty,
   kTrace,  ///< Chrome-trace JSON
   kFlightRecorder,
+  kOtlpJson,      ///< OpenTelemetry spans
+  kPrometheus,    ///< metrics in the text format
+  kHostCounters,  ///< JSON lines of numbers with a time
   kLog,
   kArrival,      ///< one epoch-ns integer a line
   kJsonUnknown,  ///< one JSON document that may still turn out to be a trace further down

@@ -328,6 +328,7 @@ void EventSink::KeepArgs(SpanKind kind, const EventArgs& args, uint64_t at, Draf
     case SpanKind::kMemset:
     case SpanKind::kGpuAnnotation:
     case SpanKind::kSync: KeepGpu(args, at, span); break;
+    case SpanKind::kService:
     case SpanKind::kOther:
     case SpanKind::kOverhead:
     case SpanKind::kProfiler: break;

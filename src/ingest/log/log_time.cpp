@@ -39,10 +39,14 @@ struct Window {
   bool valid() const { return begin != trace::kNoTime; }
 };
 
+/// Request spans cover a service's whole life: they stand in only where nothing was traced.
 Window TraceWindow(trace::Store& store) {
   Window window;
   uint64_t old = 0;
+  const bool traced = std::any_of(store.processes.begin(), store.processes.end(),
+                                  [](const trace::Process& process) { return !process.service; });
   for (size_t i = 0; i < store.spans.size(); ++i) {
+    if (traced && store.kind(i) == trace::SpanKind::kService) continue;
     const Nanos begin = store.spans.begin[i];
     if (begin < kOldestEpoch) {  // no epoch time: nothing can be compared with it
       ++old;

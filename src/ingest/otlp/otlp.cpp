@@ -1,0 +1,78 @@
+#include "ingest/otlp/otlp.hpp"
+
+#include <string>
+#include <vector>
+
+#include "ingest/common/text.hpp"
+#include "ingest/otlp/diagnostics.hpp"
+#include "ingest/otlp/documents.hpp"
+#include "ingest/otlp/json.hpp"
+#include "ingest/otlp/sink.hpp"
+
+namespace teller::ingest {
+
+namespace {
+
+constexpr size_t kChunk = 1u << 20;
+constexpr size_t kMaxDocument =
+    1u << 30;  // an export request is a few MB at most; a whole run in one document is larger
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+}  // namespace
+
+bool LooksLikeOtlpJson(std::string_view head) {
+  if (Has(head, "\"traceEvents\"")) return false;
+  if (Has(head, "\"resourceSpans\"") || Has(head, "\"resource_spans\"") || Has(head, "\"scopeSpans\"")) return true;
+  const bool time = Has(head, "\"startTimeUnixNano\"") || Has(head, "\"start_time_unix_nano\"");
+  return time &&
+         (Has(head, "\"spans\"") || Has(head, "\"spanId\"") || Has(head, "\"span_id\"") || Has(head, "\"traceId\""));
+}
+
+base::Status ReadOtlpJson(base::ByteSource& source, trace::FileRow file, trace::Store& store,
+                          const base::Limits& limits) {
+  store.files[file.value()].kind = "otlp";
+  otlp::StoreSink sink(file, store, limits);
+  otlp::JsonDecoder decoder;
+  uint64_t understood = 0;
+  const auto drop = [&](const base::DiagnosticKind& kind, const otlp::DocumentSplitter::Document& document) {
+    trace::File& row = store.files[file.value()];
+    ++row.records_read;
+    ++row.dropped;
+    store.diagnostics.Report(kind, file, "line " + std::to_string(document.line) + ": " + Snippet(document.text));
+  };
+  otlp::DocumentSplitter splitter(kMaxDocument, [&](const otlp::DocumentSplitter::Document& document) {
+    if (document.too_long) return drop(otlp::kTooLong, document);
+    if (document.stray) return drop(otlp::kBadDocument, document);
+    if (document.cut) {
+      const std::string closed = otlp::CloseCutDocument(document.text);
+      understood += !closed.empty() && decoder.Decode(closed, sink) == otlp::Decoded::kSpans;
+      return drop(otlp::kTruncated, document);
+    }
+    if (decoder.Decode(document.text, sink) == otlp::Decoded::kSpans) {
+      ++understood;
+    } else {
+      drop(otlp::kBadDocument, document);
+    }
+  });
+  std::vector<char> chunk(kChunk);
+  while (true) {
+    const auto got = source.Read(chunk.data(), chunk.size());
+    if (!got) return got.error();
+    if (*got == 0) break;
+    store.files[file.value()].bytes += *got;
+    splitter.Feed({chunk.data(), *got});
+  }
+  splitter.Finish();
+  if (!source.damage().empty()) store.diagnostics.Report(otlp::kDamaged, file, std::string(source.damage()));
+  sink.Finish();
+  if (understood == 0) {
+    return base::Error{base::Code::kBadFormat, "nothing in the file is an OTLP export request with spans",
+                       store.files[file.value()].path};
+  }
+  return {};
+}
+
+}  // namespace teller::ingest
