@@ -41,6 +41,7 @@ struct Delay {
   Nanos lost = 0;
   double expected = 0;  ///< for its prompt and its company
   bool own = false;     ///< stated by the front end itself, not bounded by what the engine did
+  bool judged = true;   ///< false: an upper bound only, good for learning what is usual
 };
 
 /// When an engine demonstrably took work: begins of steps and admissions of requests.
@@ -77,12 +78,7 @@ class Marks {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees), marks_(trees) {
-    for (const Request& request : trees.requests) {
-      if (request.arrival != kNoTime) arrivals_.push_back(request.arrival);
-    }
-    std::sort(arrivals_.begin(), arrivals_.end());
-  }
+  Search(const trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees), marks_(trees) {}
 
   std::vector<Finding> Run() {
     std::vector<Finding> findings;
@@ -115,7 +111,11 @@ class Search {
     }
     const Nanos admitted = request.arrival + request.phase(PhaseKind::kFrontEnd);
     const bool pinned = !request.steps.empty() && request.steps.front().prefill;
-    if (!pinned && !trees_.steps.empty()) return false;  // it may lie where no step was recorded
+    if (!pinned && !trees_.steps.empty()) {  // it may lie where no step was recorded
+      delay.lost = request.phase(PhaseKind::kFrontEnd);
+      delay.judged = false;
+      return true;
+    }
     const Nanos mark = marks_.LastBetween(request.served_by, request.arrival, admitted - kMs);
     if (mark != kNoTime) delay.lost = mark - request.arrival;
     return true;
@@ -129,29 +129,33 @@ class Search {
     return true;
   }
 
-  /// Requests that arrived within [from, to].
-  size_t Arrived(Nanos from, Nanos to) const {
-    const auto first = std::lower_bound(arrivals_.begin(), arrivals_.end(), from);
-    const auto last = std::upper_bound(first, arrivals_.end(), to);
-    return static_cast<size_t>(last - first);
-  }
-
   /// Delays far beyond what their prompts and their company make of the usual one.
   std::vector<Delay> StandingOut(std::vector<Delay>& delays) const {
     if (delays.size() < kLeastRequests) return {};
     std::vector<double> lost;
     std::vector<double> prompts;
+    std::vector<Nanos> begins;
+    std::vector<Nanos> ends;
     for (const Delay& delay : delays) {
       lost.push_back(static_cast<double>(delay.lost));
+      begins.push_back(delay.begin);
+      ends.push_back(delay.begin + delay.lost);
       prompts.push_back(static_cast<double>(std::max<int64_t>(1, trees_.requests[delay.request].prompt_tokens)));
     }
+    std::sort(begins.begin(), begins.end());
+    std::sort(ends.begin(), ends.end());
     const double usual = std::max(ml::Quantile(lost, 0.4), static_cast<double>(2 * kMs));
     const double prompt = std::max(1.0, ml::Quantile(prompts, 0.5));
     std::vector<Delay> bad;
     for (size_t i = 0; i < delays.size(); ++i) {
       Delay& delay = delays[i];
-      const size_t company = Arrived(delay.begin - delay.lost, delay.begin + delay.lost);
-      delay.expected = usual * std::max(1.0, prompts[i] / prompt) * static_cast<double>(std::max<size_t>(1, company));
+      if (!delay.judged) continue;
+      // Those that were under way at the same time may have had to wait for each other.
+      const auto begun = std::lower_bound(begins.begin(), begins.end(), delay.begin + delay.lost) - begins.begin();
+      const auto over = std::upper_bound(ends.begin(), ends.end(), delay.begin) - ends.begin();
+      const auto company = begun - over;
+      delay.expected =
+          usual * std::max(1.0, prompts[i] / prompt) * static_cast<double>(std::max<std::ptrdiff_t>(1, company));
       if (delay.lost >= kLeast && static_cast<double>(delay.lost) >= kTimesUsual * delay.expected) bad.push_back(delay);
     }
     if (bad.size() == 1) {
@@ -237,7 +241,6 @@ class Search {
   const trace::Store& store_;
   const trace::Trees& trees_;
   Marks marks_;
-  std::vector<Nanos> arrivals_;
 };
 
 }  // namespace
