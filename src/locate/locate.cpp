@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "locate/counter_cause.hpp"
 #include "locate/explain.hpp"
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
@@ -200,6 +201,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   for (Finding& finding : FindFrontEndCauses(store, trees)) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
+  std::vector<Finding> counters = FindCounterCauses(store);
+  std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
+  JoinCounterCauses(std::move(counters), diagnosis.findings);
   for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);

@@ -1,0 +1,321 @@
+#include "locate/counter_cause.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "locate/naming.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::CounterSample;
+using trace::CounterSeries;
+using trace::Evidence;
+using trace::FaultClass;
+using trace::Finding;
+using trace::kNoTime;
+using trace::Nanos;
+
+constexpr Nanos kLeastTime = 400'000'000;  // a shorter shortage is the scheduler's daily life
+constexpr double kWaits = 0.45;            // share of the time it wants to run that a process waits
+constexpr double kWants = 0.25;            // processors that it wants at least
+constexpr double kThrottled = 0.2;         // share of the time
+constexpr double kOthers = 0.65;           // share of the machine's processors that others take
+constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
+constexpr double kFull = 0.85;             // KV usage
+constexpr double kLeastThrownBack = 2;
+
+/// Samples of one counter in order of time; those without a time come in order of their scrape.
+using Samples = std::vector<const CounterSample*>;
+
+/// Interval between two samples of one file.
+struct Interval {
+  Nanos begin = 0;
+  Nanos end = 0;
+  double value = 0;  ///< what the search is about
+};
+
+double Seconds(Nanos ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+class Search {
+ public:
+  explicit Search(const trace::Store& store) : store_(store) {
+    for (const CounterSample& sample : store.counters) {
+      if (sample.series.valid() && std::isfinite(sample.value)) samples_[sample.series.value()].push_back(&sample);
+    }
+    for (auto& [series, list] : samples_) {
+      std::stable_sort(list.begin(), list.end(), [](const CounterSample* a, const CounterSample* b) {
+        return std::tie(a->at, a->scrape) < std::tie(b->at, b->scrape);
+      });
+    }
+    for (const auto& [series, list] : samples_) {
+      const CounterSeries& s = store.counter_series[series];
+      by_name_[{s.file.value(), s.process_name, s.name}] = series;
+    }
+  }
+
+  std::vector<Finding> Run() {
+    for (const auto& [key, series] : by_name_) {
+      const auto& [file, process, name] = key;
+      if (name == "wait_ns") RunQueue(file, process);
+      if (name == "throttled_time") Throttled(file, process);
+      if (name == "busy_s") Machine(file);
+    }
+    ThrownBack();
+    return std::move(findings_);
+  }
+
+ private:
+  const Samples* Find(uint32_t file, const std::string& process, const std::string& name) const {
+    const auto found = by_name_.find({file, process, name});
+    return found == by_name_.end() ? nullptr : &samples_.at(found->second);
+  }
+
+  /// The change of a counter between two times of its own samples; none at a restart.
+  static std::optional<double> Change(const Samples& samples, Nanos from, Nanos to) {
+    const auto at = [&](Nanos t) -> const CounterSample* {
+      const auto it = std::lower_bound(samples.begin(), samples.end(), t,
+                                       [](const CounterSample* s, Nanos u) { return s->at < u; });
+      return it != samples.end() && (*it)->at == t ? *it : nullptr;
+    };
+    const CounterSample* a = at(from);
+    const CounterSample* b = at(to);
+    if (a == nullptr || b == nullptr || b->value < a->value) return std::nullopt;
+    return b->value - a->value;
+  }
+
+  /// Joins neighbouring intervals that pass and keeps the longest run. `of` gives an interval's value, or nothing.
+  template <class Of>
+  std::optional<Interval> LongestRun(const Samples& samples, Of of) const {
+    std::optional<Interval> best;
+    std::optional<Interval> run;
+    for (size_t i = 1; i < samples.size(); ++i) {
+      const Nanos begin = samples[i - 1]->at;
+      const Nanos end = samples[i]->at;
+      if (begin == kNoTime || end <= begin) continue;
+      const std::optional<double> value = of(begin, end);
+      if (!value.has_value()) {
+        run.reset();
+        continue;
+      }
+      if (!run.has_value()) run = Interval{begin, end, 0};
+      run->end = end;
+      run->value += *value * Seconds(end - begin);
+      if (!best.has_value() || run->end - run->begin > best->end - best->begin) best = run;
+    }
+    if (!best.has_value() || best->end - best->begin < kLeastTime) return std::nullopt;
+    best->value /= Seconds(best->end - best->begin);
+    return best;
+  }
+
+  std::string OnlyProcess() const {
+    std::string name;
+    for (uint32_t p = 0; p < store_.processes.size(); ++p) {
+      const std::string own = ProcessName(store_, trace::ProcessRow(p));
+      if (own.empty() || own == name) continue;
+      if (!name.empty()) return {};
+      name = own;
+    }
+    return name;
+  }
+
+  Finding& Add(FaultClass fault, uint32_t file, std::string process, const char* layer, const Interval& when,
+               const std::string& text) {
+    Finding& finding = findings_.emplace_back();
+    finding.fault = fault;
+    finding.view = "vertical";
+    finding.culprit.process = std::move(process);
+    finding.culprit.layer = layer;
+    finding.onset = when.begin;
+    finding.end = when.end;
+    finding.score = 0.9;
+    finding.false_alarm_probability = 0.002;
+    Evidence evidence;
+    evidence.id = "E1";
+    evidence.kind = Evidence::Kind::kStatistic;
+    evidence.file = trace::FileRow(file);
+    evidence.ref = "counters";
+    evidence.at = when.begin;
+    evidence.text = text;
+    finding.evidence.push_back(std::move(evidence));
+    return finding;
+  }
+
+  void RunQueue(uint32_t file, const std::string& process) {
+    const Samples* waits = Find(file, process, "wait_ns");
+    const Samples* runs = Find(file, process, "run_ns");
+    if (waits == nullptr || runs == nullptr) return;
+    const auto run = LongestRun(*waits, [&](Nanos begin, Nanos end) -> std::optional<double> {
+      const auto wait = Change(*waits, begin, end);
+      const auto ran = Change(*runs, begin, end);
+      if (!wait.has_value() || !ran.has_value()) return std::nullopt;
+      const double wanted = (*wait + *ran) / static_cast<double>(end - begin);
+      if (wanted < kWants || *wait < kWaits * (*wait + *ran)) return std::nullopt;
+      return *wait / (*wait + *ran);
+    });
+    if (!run.has_value()) return;
+    const std::string who = process.empty() ? OnlyProcess() : process;
+    const std::string text =
+        fmt::format("{} waits for a processor {:.0f} % of the time that it wants to run, for {}",
+                    who.empty() ? "the process" : who, 100 * run->value, Ms(run->end - run->begin));
+    Finding& finding = Add(FaultClass::kCpuStarved, file, who, "host", *run, text);
+    finding.alternatives = {{FaultClass::kHostCpuBound, 0.1}};
+    finding.cost = static_cast<Nanos>(run->value * static_cast<double>(run->end - run->begin));
+    finding.explanation = fmt::format(
+        "{} wants to run but {:.0f} % of that time it stands in the run queue, for {} [E1]: other work has the "
+        "processors.",
+        who.empty() ? std::string("The process") : who, 100 * run->value, Ms(run->end - run->begin));
+  }
+
+  void Throttled(uint32_t file, const std::string& process) {
+    const Samples* throttled = Find(file, process, "throttled_time");
+    const auto run = LongestRun(*throttled, [&](Nanos begin, Nanos end) -> std::optional<double> {
+      const auto time = Change(*throttled, begin, end);
+      if (!time.has_value() || *time < kThrottled * static_cast<double>(end - begin)) return std::nullopt;
+      return *time / static_cast<double>(end - begin);
+    });
+    if (!run.has_value()) return;
+    const std::string who = process.empty() ? OnlyProcess() : process;
+    const std::string text = fmt::format("the control group of {} is throttled {:.2f} s in a second, for {}",
+                                         who.empty() ? "the process" : who, run->value, Ms(run->end - run->begin));
+    Finding& finding = Add(FaultClass::kCpuStarved, file, who, "host", *run, text);
+    finding.explanation =
+        fmt::format("The processor quota of {}'s control group is used up: it was throttled for {} [E1].",
+                    who.empty() ? std::string("the process") : who, Ms(run->end - run->begin));
+  }
+
+  /// A full machine of which the service's own processes have little.
+  void Machine(uint32_t file) {
+    const Samples* busy = Find(file, "", "busy_s");
+    const Samples* idle = Find(file, "", "idle_s");
+    if (busy == nullptr || idle == nullptr) return;
+    std::vector<const Samples*> own;
+    for (const auto& [key, series] : by_name_) {
+      if (std::get<0>(key) == file && std::get<2>(key) == "cpu_s" && !std::get<1>(key).empty())
+        own.push_back(&samples_.at(series));
+    }
+    if (own.empty()) return;
+    const auto run = LongestRun(*busy, [&](Nanos begin, Nanos end) -> std::optional<double> {
+      const auto used = Change(*busy, begin, end);
+      const auto free = Change(*idle, begin, end);
+      if (!used.has_value() || !free.has_value() || *used + *free <= 0) return std::nullopt;
+      double mine = 0;
+      for (const Samples* samples : own) {
+        const auto part = Change(*samples, begin, end);
+        if (!part.has_value()) return std::nullopt;
+        mine += *part;
+      }
+      const double all = *used + *free;
+      const double others = (*used - mine) / all;
+      if (*free > kNoIdle * all || others < kOthers || mine < 0.02 * all) return std::nullopt;
+      return others;
+    });
+    if (!run.has_value()) return;
+    const std::string text = fmt::format("other programs take {:.0f} % of all processors and nothing is idle, for {}",
+                                         100 * run->value, Ms(run->end - run->begin));
+    Finding& finding = Add(FaultClass::kCpuStarved, file, {}, "host", *run, text);
+    finding.explanation = fmt::format(
+        "The machine is full and {:.0f} % of its processors work for other programs than this service, for {} [E1].",
+        100 * run->value, Ms(run->end - run->begin));
+  }
+
+  static bool IsThrownBack(const std::string& name) {
+    return (name.find("preempt") != std::string::npos || name.find("retracted_req") != std::string::npos) &&
+           name.ends_with("_total");
+  }
+
+  /// The fullest that any KV usage gauge of the file was; -1 when none tells.
+  double FullestCache(trace::FileRow file) const {
+    double most = -1;
+    for (const auto& [series, list] : samples_) {
+      const CounterSeries& s = store_.counter_series[series];
+      const bool usage = s.name.ends_with("cache_usage_perc") || s.name.ends_with("token_usage") ||
+                         s.name.ends_with("kv_cache_usage_ratio");
+      if (s.file != file || !usage) continue;
+      for (const CounterSample* sample : list) most = std::max(most, sample->value);
+    }
+    return most;
+  }
+
+  void ThrownBack() {
+    for (const auto& [series, list] : samples_) {
+      const CounterSeries& s = store_.counter_series[series];
+      if (!IsThrownBack(s.name) || list.size() < 2) continue;
+      double thrown = 0;
+      Interval when{kNoTime, kNoTime, 0};
+      for (size_t i = 1; i < list.size(); ++i) {
+        const double more = list[i]->value - list[i - 1]->value;
+        if (more <= 0) continue;
+        thrown += more;
+        if (when.begin == kNoTime) when.begin = list[i - 1]->at;
+        when.end = list[i]->at;
+      }
+      const double fullest = FullestCache(s.file);
+      if (thrown < kLeastThrownBack || (fullest >= 0 && fullest < kFull)) continue;
+      const bool vllm = s.name.starts_with("vllm");
+      const std::string process = vllm ? "EngineCore" : s.name.starts_with("sglang") ? "scheduler" : std::string();
+      std::string text = fmt::format("{} grows by {:.0f}", s.name, thrown);
+      if (fullest >= 0) text += fmt::format("; the KV cache is up to {:.0f} % full", 100 * fullest);
+      Finding& finding = Add(FaultClass::kKvPressure, s.file.value(), process, "scheduler", when, text);
+      finding.explanation = fmt::format(
+          "The engine threw running requests back {:.0f} times because its KV cache had no room [E1]; each has to be "
+          "computed again.",
+          thrown);
+    }
+  }
+
+  const trace::Store& store_;
+  std::map<uint32_t, Samples> samples_;
+  std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> by_name_;  ///< (file, process, name)
+  std::vector<Finding> findings_;
+};
+
+bool Overlap(const Finding& a, const Finding& b) {
+  if (a.onset == kNoTime || b.onset == kNoTime) return true;  // nobody says that they are apart
+  return a.onset < b.end && b.onset < a.end;
+}
+
+void TakeEvidence(const Finding& from, Finding& into) {
+  for (Evidence evidence : from.evidence) {
+    evidence.id = "E" + std::to_string(into.evidence.size() + 1);
+    into.explanation += fmt::format(" Counters say so too: {} [{}].", evidence.text, evidence.id);
+    into.evidence.push_back(std::move(evidence));
+  }
+  into.score = std::max(into.score, from.score);
+  into.false_alarm_probability = std::min(into.false_alarm_probability, from.false_alarm_probability);
+}
+
+}  // namespace
+
+std::vector<Finding> FindCounterCauses(const trace::Store& store) {
+  return Search(store).Run();
+}
+
+void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& findings) {
+  for (Finding& counter : counters) {
+    if (counter.fault == FaultClass::kCpuStarved) {
+      std::erase_if(findings, [&](const Finding& f) {
+        const bool front_end = f.culprit.layer == "python" && !f.victims.empty() && f.steps.empty();
+        return front_end && f.fault == FaultClass::kHostCpuBound && Overlap(f, counter);
+      });
+    }
+    const auto same = std::find_if(findings.begin(), findings.end(),
+                                   [&](const Finding& f) { return f.fault == counter.fault && Overlap(f, counter); });
+    if (same != findings.end()) {
+      TakeEvidence(counter, *same);
+    } else {
+      findings.push_back(std::move(counter));
+    }
+  }
+}
+
+}  // namespace teller::locate
