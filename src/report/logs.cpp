@@ -105,6 +105,15 @@ void AddStatistics(const trace::Store& store, Page& page) {
   }
 }
 
+/// Row of Trees::requests by record; records about no request have none.
+std::map<uint32_t, uint32_t> RequestOfRecord(const engine::Run& run) {
+  std::map<uint32_t, uint32_t> rows;
+  for (uint32_t r = 0; r < run.trees.requests.size(); ++r) {
+    for (const trace::LogRow log : run.trees.requests[r].logs) rows[log.value()] = r;
+  }
+  return rows;
+}
+
 Json RecordToJson(const LogRecord& log) {
   Json parameters = Json::array();
   for (const trace::LogParameter& p : log.parameters) parameters.push_back(p.text);
@@ -121,7 +130,7 @@ Json RecordToJson(const LogRecord& log) {
           {"process", log.process},
           {"pid", log.pid ? Json(*log.pid) : Json(nullptr)},
           {"rank", log.rank ? Json(*log.rank) : Json(nullptr)},
-          {"request", log.request},
+          {"request_id", log.request},
           {"logger", log.logger},
           {"message", log.message},
           {"exception", log.exception},
@@ -168,7 +177,13 @@ Json LogsToJson(const engine::Run& run) {
   Json files = Json::array();
   for (const trace::File& file : store.files) files.push_back({{"path", file.path}, {"kind", file.kind}});
   Json records = Json::array();
-  for (const LogRecord& log : store.logs) records.push_back(RecordToJson(log));
+  const std::map<uint32_t, uint32_t> requests = RequestOfRecord(run);
+  for (uint32_t i = 0; i < store.logs.size(); ++i) {
+    Json record = RecordToJson(store.logs[i]);
+    const auto request = requests.find(i);
+    record["request"] = request == requests.end() ? Json(nullptr) : Json(run.trees.requests[request->second].id);
+    records.push_back(std::move(record));
+  }
   Json templates = Json::array();
   for (const logs::Template& t : ByFrequency(run)) {
     templates.push_back({{"id", t.id}, {"count", t.count}, {"level", Name(t.level)}, {"text", t.text}});

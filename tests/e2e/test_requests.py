@@ -1,9 +1,11 @@
 """One tree per request: on real servers' runs beside the repository, against what their clients recorded."""
+import datetime
 import json
+import random
 import statistics
 import unittest
 
-from harness import Case, teller
+from harness import BASE_NS, Case, teller
 
 MS = 1_000_000
 SERVERS = ("vllm", "sglang")
@@ -116,6 +118,104 @@ class RealServers(Sums):
         self.assertLessEqual(request["ttft_ns"], first - send + error, request["id"])
         self.assertLessEqual(request["e2e_ns"], end - send + error, request["id"])
         self.assertGreaterEqual(request["arrival_ns"], send - error, request["id"])
+
+
+class Synthetic(Sums):
+    """Two engines whose output is interleaved in one stream, 500 requests under way at once."""
+
+    REQUESTS = 500
+
+    def run_of(self, with_spans=True, with_lines=True):
+        chance = random.Random(5)
+        truth, lines, spans = {}, [], []
+        begin = BASE_NS
+        for i in range(self.REQUESTS):
+            engine = i % 2
+            core = f"{chance.getrandbits(64):016x}"
+            name = f"cmpl-{core}-0"
+            arrival = begin + int(chance.uniform(0, 400e6))
+            queue, prefill, decode = chance.uniform(0, 20), chance.uniform(0.05, 0.4), chance.uniform(20, 40)
+            ttft = queue + prefill + 0.01
+            e2e = ttft + decode + 0.002
+            pid = 4000 + engine
+            head = f"engine-{engine}  | (APIServer pid={pid}) INFO "
+            for offset, text in ((0, f"[request_logger.py:65] Received request {name}: params: SamplingParams(n=1, max_tokens=64), lora_request: None."),
+                                 (0.004, f"[async_llm.py:578] Added request {name}-{chance.getrandbits(32):08x}."),
+                                 (e2e, f"[async_llm.py:601] Request {name} finished.")):
+                lines.append((arrival + int(offset * 1e9), head, text, name))
+            truth[name] = engine
+            attributes = {"gen_ai.request.id": {"stringValue": name}, "gen_ai.usage.prompt_tokens": {"intValue": "100"},
+                          "gen_ai.usage.completion_tokens": {"intValue": "64"}}
+            for key, value in (("time_in_queue", queue), ("time_in_model_prefill", prefill), ("time_in_model_decode", decode),
+                               ("time_to_first_token", ttft), ("e2e", e2e)):
+                attributes["gen_ai.latency." + key] = {"doubleValue": value}
+            spans.append({"traceId": core * 2, "spanId": core, "name": "llm_request", "startTimeUnixNano": str(arrival),
+                          "endTimeUnixNano": str(arrival + int(e2e * 1e9)), "attributes": [{"key": k, "value": v} for k, v in attributes.items()]})
+        for second in range(60):
+            lines.append((begin + second * 10**9, "engine-0  | (APIServer pid=4000) INFO ", "[loggers.py:199] Engine 000: Avg prompt throughput: 10.0 tokens/s, "
+                          "Avg generation throughput: 640.0 tokens/s, Running: 250 reqs, Waiting: 3 reqs, GPU KV cache usage: 50.0%", None))
+        lines.sort(key=lambda line: line[0])
+        of_line = {}
+        if with_lines:
+            text = []
+            for number, (at, head, body, name) in enumerate(lines, 1):
+                stamp = datetime.datetime.fromtimestamp(at / 1e9, datetime.timezone.utc).strftime("%m-%d %H:%M:%S")
+                text.append(f"{head}{stamp} {body}")
+                if name:
+                    of_line[number] = name
+            self.write("both.log", "\n".join(text) + "\n")
+        if with_spans:
+            self.write("spans.jsonl", "\n".join(json.dumps({"resourceSpans": [{"resource": {"attributes": [
+                {"key": "service.name", "value": {"stringValue": "vllm"}}]}, "scopeSpans": [{"spans": [span]}]}]}) for span in spans) + "\n")
+        return truth, of_line
+
+    def check_lines(self, of_line):
+        done = teller("logs", self.folder, "--json")
+        tied = {r["line"]: r["request"] for r in json.loads(done.stdout)["records"]}
+        right = sum(tied.get(line) == name for line, name in of_line.items())
+        print(f"\nlines on the right request: {right} of {len(of_line)}")
+        self.assertGreaterEqual(right, 0.99 * len(of_line))
+
+    def test_spans_and_lines_together(self):
+        truth, of_line = self.run_of()
+        listed = self.requests_of(self.folder)
+        self.assertEqual({r["id"] for r in listed["requests"]}, set(truth))
+        for request in listed["requests"]:
+            self.check_sums(request)
+            self.assertEqual(request["log_records"], 3, request["id"])
+            self.assertEqual({p["kind"] for p in request["phases"]} - {"front end", "output", "unexplained"}, {"queue", "prefill", "decode"})
+        self.check_lines(of_line)
+
+    def test_spans_alone_give_phases(self):
+        truth, _ = self.run_of(with_lines=False)
+        listed = self.requests_of(self.folder)
+        self.assertEqual(len(listed["requests"]), len(truth))
+        for request in listed["requests"]:
+            self.check_sums(request)
+            self.assertGreater(sum(p["duration_ns"] for p in request["phases"] if p["kind"] in ("queue", "prefill", "decode")), 0.99 * request["e2e_ns"])
+
+    def test_lines_alone_give_requests(self):
+        truth, of_line = self.run_of(with_spans=False)
+        listed = self.requests_of(self.folder)
+        self.assertEqual({r["id"] for r in listed["requests"]}, set(truth))
+        for request in listed["requests"]:
+            self.check_sums(request)
+            self.assertGreater(request["e2e_ns"], 0)
+        self.check_lines(of_line)
+
+    def test_one_request(self):
+        truth, _ = self.run_of()
+        name = sorted(truth)[3]
+        done = teller("request", name, self.folder, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        request = json.loads(done.stdout)
+        self.assertEqual((request["schema"], request["id"], len(request["logs"])), ("teller.request/1", name, 3))
+        text = teller("request", name[5:20], self.folder).stdout.decode()
+        self.assertIn("decode", text)
+        for wrong in ("nobody", ""):
+            done = teller("request", wrong, self.folder)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertEqual(done.stderr.decode().strip().count("\n"), 0)
 
 
 if __name__ == "__main__":
