@@ -1,0 +1,74 @@
+#include "locate/front_end.hpp"
+
+#include <gtest/gtest.h>
+
+#include "align/engine_simulation.hpp"
+#include "align/requests.hpp"
+#include "locate/locate.hpp"
+
+namespace teller::locate {
+namespace {
+
+using align::testing::Engine;
+using align::testing::kMs;
+
+std::vector<trace::Finding> Alarms(Engine& engine) {
+  engine.Finish();
+  align::BuildRequests(engine.store, engine.trees);
+  std::vector<trace::Finding> findings = FindFrontEndCauses(engine.store, engine.trees);
+  std::erase_if(findings,
+                [](const trace::Finding& f) { return f.false_alarm_probability >= LocateOptions().false_alarms; });
+  return findings;
+}
+
+TEST(FrontEnd, HealthyRunsGiveNone) {
+  size_t alarms = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    alarms += !Alarms(engine).empty();
+  }
+  EXPECT_LE(alarms, 2u);
+}
+
+TEST(FrontEnd, SlowTokenizerIsFoundAndNamed) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    for (size_t i = 18; i < 22; ++i) engine.truths[i].front = 300 * kMs;
+    const auto findings = Alarms(engine);
+    if (findings.empty()) continue;
+    ++found;
+    EXPECT_EQ(findings.front().culprit.process, "APIServer");
+    EXPECT_EQ(findings.front().fault, trace::FaultClass::kHostCpuBound);
+    EXPECT_TRUE(findings.front().steps.empty());
+  }
+  EXPECT_GE(found, 32u);
+}
+
+TEST(FrontEnd, AStoppedEngineIsNotTheFrontEndsFault) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    engine.stop_at = engine.truths[15].arrival;
+    engine.stop_for = 900 * kMs;
+    EXPECT_TRUE(Alarms(engine).empty()) << "seed " << seed;
+  }
+}
+
+TEST(FrontEnd, ABurstIsNot) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    // Twenty requests at once; the tokenizer takes them one after the other.
+    for (size_t i = 15; i < 35; ++i) {
+      engine.truths[i].arrival = engine.truths[15].arrival;
+      engine.truths[i].front = static_cast<trace::Nanos>(i - 14) * 3 * kMs;
+    }
+    EXPECT_TRUE(Alarms(engine).empty()) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace teller::locate
