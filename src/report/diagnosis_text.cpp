@@ -203,7 +203,7 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
   parts.push_back(Count(s.spans, "span"));
   parts.push_back(Count(s.steps, "step"));
   parts.push_back(Count(s.log_records, "log record"));
-  if (s.requests > 0) parts.push_back(Count(s.requests, "request record"));
+  if (s.requests > 0) parts.push_back(Count(s.requests, "request"));
   if (s.counter_samples > 0) parts.push_back(Count(s.counter_samples, "counter sample"));
   page.Field("read", fmt::format("{}", fmt::join(parts, ", ")));
   if (s.begin != trace::kNoTime) {

@@ -21,7 +21,6 @@ void Widen(Summary& summary, base::Nanos begin, base::Nanos end) {
 void CountFiles(const trace::Store& store, Summary& summary) {
   for (const trace::File& file : store.files) {
     summary.log_records += file.log_records;
-    summary.requests += file.requests;
     summary.counter_samples += file.counters;
     if (file.kind == "log") {
       ++summary.log_files;
@@ -44,6 +43,7 @@ Summary Summarize(const engine::Run& run) {
   CountFiles(store, summary);
   summary.spans = store.spans.size();
   summary.steps = run.trees.steps.size();
+  summary.requests = run.trees.requests.size();
   for (const trace::Process& process : store.processes) {
     if (process.rank) summary.ranks.push_back(*process.rank);
   }

@@ -19,7 +19,7 @@ struct Summary {
   uint64_t spans = 0;
   uint64_t steps = 0;
   uint64_t log_records = 0;
-  uint64_t requests = 0;  ///< statements about one request
+  uint64_t requests = 0;  ///< trees of one request
   uint64_t counter_samples = 0;
   base::Nanos begin = base::kNoTime;
   base::Nanos end = base::kNoTime;
