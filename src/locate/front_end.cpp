@@ -44,36 +44,46 @@ struct Delay {
   bool judged = true;   ///< false: an upper bound only, good for learning what is usual
 };
 
-/// When an engine demonstrably took work: begins of steps and admissions of requests.
+/// When an engine demonstrably took work: begins of steps, or, where none were recorded, requests that overtook others.
 class Marks {
  public:
-  Marks(const trace::Trees& trees) {
+  explicit Marks(const trace::Trees& trees) {
     for (const Step& step : trees.steps) {
-      if (step.prefill_requests >= 0) at_[step.process.value()].push_back(step.begin);
+      if (step.prefill_requests >= 0) steps_[step.process.value()].push_back(step.begin);
     }
-    for (auto& [process, list] : at_) std::sort(list.begin(), list.end());
-    // Without steps, others' admissions: known to within their own error.
-    if (!at_.empty()) return;
-    for (uint32_t r = 0; r < trees.requests.size(); ++r) {
-      const Request& request = trees.requests[r];
-      if (request.phases.empty() || request.arrival == kNoTime) continue;
-      admissions_.push_back(request.arrival + request.phase(PhaseKind::kFrontEnd) - request.at_error);
+    for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
+    for (const Request& request : trees.requests) {
+      if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
+      arrivals_.push_back({request.arrival, request.arrival + request.phase(PhaseKind::kFrontEnd)});
     }
-    std::sort(admissions_.begin(), admissions_.end());
+    std::sort(arrivals_.begin(), arrivals_.end());
   }
 
-  /// The last mark in (from, to); kNoTime when there is none.
-  Nanos LastBetween(trace::ProcessRow engine, Nanos from, Nanos to) const {
-    const auto found = at_.find(engine.value());
-    if (engine.valid() && found == at_.end()) return kNoTime;
-    const std::vector<Nanos>& list = engine.valid() ? found->second : admissions_;
-    auto it = std::lower_bound(list.begin(), list.end(), to);
-    return it != list.begin() && *std::prev(it) > from ? *std::prev(it) : kNoTime;
+  /// Time from `arrival` to the last step that began before `admitted`.
+  Nanos UntilLastStep(trace::ProcessRow engine, Nanos arrival, Nanos admitted) const {
+    const auto found = steps_.find(engine.value());
+    if (found == steps_.end()) return 0;
+    const auto it = std::lower_bound(found->second.begin(), found->second.end(), admitted);
+    return it != found->second.begin() && *std::prev(it) > arrival ? *std::prev(it) - arrival : 0;
+  }
+
+  /// Without steps: some request came later and was in the engine by `last`, this one not before `admitted` (or its
+  /// first token was held back). Whichever it was, the front end accounts for the smaller of the two differences.
+  Nanos Overtaken(Nanos arrival, Nanos admitted) const {
+    Nanos lost = 0;
+    size_t looked = 0;
+    auto it = std::upper_bound(arrivals_.begin(), arrivals_.end(), std::pair(arrival, admitted));
+    for (; it != arrivals_.end() && it->first < admitted && looked < kMostLooked; ++it, ++looked) {
+      const auto [came, last] = *it;
+      if (last < admitted) lost = std::max(lost, std::min(admitted - last, came - arrival));
+    }
+    return lost;
   }
 
  private:
-  std::map<uint32_t, std::vector<Nanos>> at_;
-  std::vector<Nanos> admissions_;
+  static constexpr size_t kMostLooked = 4096;
+  std::map<uint32_t, std::vector<Nanos>> steps_;
+  std::vector<std::pair<Nanos, Nanos>> arrivals_;  ///< arrival, and when it was in the engine at the latest
 };
 
 class Search {
@@ -116,15 +126,21 @@ class Search {
       delay.judged = false;
       return true;
     }
-    const Nanos mark = marks_.LastBetween(request.served_by, request.arrival, admitted - kMs);
-    if (mark != kNoTime) delay.lost = mark - request.arrival;
+    delay.lost = pinned ? marks_.UntilLastStep(request.served_by, request.arrival, admitted - kMs)
+                        : marks_.Overtaken(request.arrival, admitted);
     return true;
   }
 
   bool After(const Request& request, Delay& delay) const {
-    if (request.first_out < 0) return false;
-    delay.lost = request.first_out;
-    delay.begin = request.arrival + request.ttft - request.first_out;
+    const bool whole = request.cover == trace::StepCover::kExact;
+    if (request.first_out < 0 && !whole) return false;
+    delay.lost = std::max<Nanos>(0, request.first_out);
+    delay.begin = request.first_out < 0 ? request.arrival : request.arrival + request.ttft - request.first_out;
+    const Nanos last_out = whole ? request.phase(PhaseKind::kOutput) : 0;
+    if (last_out > delay.lost) {
+      delay.lost = last_out;
+      delay.begin = request.finished - last_out;
+    }
     delay.own = true;
     return true;
   }
@@ -205,9 +221,8 @@ class Search {
     for (const Delay& delay : bad)
       finding.victims.push_back(
           {std::nullopt, "request " + trees_.requests[delay.request].id + " is delayed by " + Ms(delay.lost)});
-    const std::string where = side == Side::kBefore
-                                  ? "between their arrival and the scheduler"
-                                  : "between the making of their first token and its leaving the server";
+    const std::string where = side == Side::kBefore ? "between their arrival and the scheduler"
+                                                    : "between the making of a token and its leaving the server";
     const std::string engine =
         side == Side::kAfter ? " The steps of the engine are as usual."
         : worst->own         ? " The front end itself states when it handed them on."
@@ -232,9 +247,10 @@ class Search {
       evidence.ref = store_.request_records[request.records.front()].ref;
     }
     evidence.at = delay.begin;
-    evidence.text = fmt::format("request {}: {} {} where {} is expected", request.id, Ms(delay.lost),
-                                side == Side::kBefore ? "before the scheduler had it" : "until its first token left",
-                                Ms(static_cast<Nanos>(delay.expected)));
+    evidence.text = fmt::format(
+        "request {}: {} {} where {} is expected", request.id, Ms(delay.lost),
+        side == Side::kBefore ? "before the scheduler had it" : "between the making of a token and its leaving",
+        Ms(static_cast<Nanos>(delay.expected)));
     finding.evidence.push_back(std::move(evidence));
   }
 

@@ -57,6 +57,33 @@ TEST(FrontEnd, AStoppedEngineIsNotTheFrontEndsFault) {
   }
 }
 
+TEST(FrontEnd, WithoutTracesOvertakenRequestsProveIt) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(60);
+    for (size_t i = 20; i < 40; i += 3) engine.truths[i].front = 400 * kMs;
+    engine.Finish();
+    engine.trees.steps.clear();
+    align::BuildRequests(engine.store, engine.trees);
+    found += !FindFrontEndCauses(engine.store, engine.trees).empty();
+  }
+  EXPECT_GE(found, 30u);
+}
+
+TEST(FrontEnd, WithoutTracesAStoppedEngineAccusesNobody) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    engine.stop_at = engine.truths[15].arrival;
+    engine.stop_for = 900 * kMs;
+    engine.Finish();
+    engine.trees.steps.clear();
+    align::BuildRequests(engine.store, engine.trees);
+    EXPECT_TRUE(FindFrontEndCauses(engine.store, engine.trees).empty()) << "seed " << seed;
+  }
+}
+
 TEST(FrontEnd, ABurstIsNot) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Engine engine(seed);
