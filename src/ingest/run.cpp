@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "base/byte_source.hpp"
 #include "ingest/common/discover.hpp"
@@ -12,6 +13,7 @@
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/kineto/top_level.hpp"
 #include "ingest/log/log_reader.hpp"
+#include "ingest/nsys/nsys.hpp"
 #include "ingest/otlp/otlp.hpp"
 #include "ingest/prometheus/prometheus.hpp"
 
@@ -36,8 +38,9 @@ constexpr DiagnosticKind kLonelyArrival = {
     "arrival times that belong to no log, or to one of several of equal length; not used"};
 
 constexpr std::string_view kExpected =
-    "expected Chrome-trace JSON (torch.profiler), Flight Recorder JSON, OTLP spans, Prometheus metrics, host counters, or "
-    "text logs";
+    "expected Chrome-trace JSON (torch.profiler), an SQLite export of Nsight Systems, Flight Recorder JSON, OTLP "
+    "spans, "
+    "Prometheus metrics, host counters, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
@@ -90,6 +93,15 @@ bool FindEvents(const std::string& path) {
   return false;
 }
 
+/// What an SQLite file is. SQLite reads files where they lie, so a compressed one is of no use.
+Sniffed SniffSqlite(const std::string& path) {
+  char magic = 0;
+  if (!std::ifstream(path, std::ios::binary).get(magic) || magic != 'S')
+    return {Kind::kOther, "a compressed SQLite database; unpack it first"};
+  if (IsNsysExport(path)) return {Kind::kNsys, {}};
+  return {Kind::kOther, "an SQLite database, but no export of Nsight Systems (or a damaged one)"};
+}
+
 base::Result<Sniffed> SniffFile(const Found& found) {
   if (!found.special.empty()) return Sniffed{Kind::kOther, found.special};
   const std::string& path = found.path;
@@ -102,6 +114,7 @@ base::Result<Sniffed> SniffFile(const Found& found) {
   if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, kDamagedNote};
   Sniffed sniffed = SniffKind(head, *got < kSniffBytes, path);
   if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
+  if (sniffed.kind == Kind::kNsys) sniffed = SniffSqlite(path);
   return sniffed;
 }
 
@@ -201,7 +214,12 @@ class RunReader {
     for (const auto& input : inputs_) {
       if (input.sniffed.kind == Kind::kTrace) traces.push_back({input.row, input.found.path});
     }
-    return ReadKineto(traces, store_, options_);
+    TELLER_TRY(ReadKineto(traces, store_, options_));
+    std::vector<NsysInput> exports;
+    for (const auto& input : inputs_) {
+      if (input.sniffed.kind == Kind::kNsys) exports.push_back({input.row, input.found.path});
+    }
+    return ReadNsys(exports, store_, options_);
   }
 
   /// Opens a file for a reader; a refusal becomes a diagnostic.

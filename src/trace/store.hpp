@@ -18,7 +18,8 @@ namespace teller::trace {
 /// Conservation: records_read == spans + instants + counters + flows + metadata + repaired_away + dropped.
 struct File {
   std::string path;  ///< as given, relative to the run directory when there is one
-  std::string kind;  ///< "kineto", "flight-recorder", "otlp", "prometheus", "host-counters", "log", "log-arrival", "other"
+  /// "kineto", "nsys", "flight-recorder", "otlp", "prometheus", "host-counters", "log", "log-arrival", "other"
+  std::string kind;
   std::optional<int> rank;
   uint64_t bytes = 0;         ///< after decompression
   uint64_t records_read = 0;  ///< events, or log lines

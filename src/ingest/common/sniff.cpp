@@ -120,8 +120,9 @@ struct Magic {
   std::string_view note;
 };
 
-constexpr std::array<Magic, 9> kMagics = {{
-    {"SQLite format 3", "SQLite (Nsight Systems export) is not read by this version"},
+constexpr std::string_view kSqlite("SQLite format 3\0", 16);
+
+constexpr std::array<Magic, 8> kMagics = {{
     {"\x89PNG", "a picture"},
     {"\xFF\xD8\xFF", "a picture"},
     {"PK\x03\x04", "a zip archive; unpack it first"},
@@ -147,6 +148,12 @@ std::string_view Extension(std::string_view path) {
   const size_t dot = path.rfind('.');
   if (dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)) return {};
   return path.substr(dot);
+}
+
+/// The profiler's own file, which only its own tools read.
+bool IsNsysReport(std::string_view path) {
+  const auto extension = Extension(path);
+  return extension == ".nsys-rep" || extension == ".qdrep";
 }
 
 bool LooksBinary(std::string_view head) {
@@ -196,6 +203,7 @@ std::string_view Name(Kind kind) {
     case Kind::kOtlpJson: return "otlp";
     case Kind::kPrometheus: return "prometheus";
     case Kind::kHostCounters: return "host-counters";
+    case Kind::kNsys: return "nsys";
     case Kind::kLog: return "log";
     case Kind::kArrival: return "log-arrival";
     case Kind::kEmpty:
@@ -214,6 +222,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   if (StartsWith(text, "\xEF\xBB\xBF")) text = SkipSpace(text.substr(3));
   if (text.empty())
     return whole ? Sniffed{Kind::kEmpty, "empty file"} : Sniffed{Kind::kOther, "nothing but white space"};
+  if (StartsWith(head, kSqlite)) return {Kind::kNsys, {}};
   for (const auto& magic : kMagics) {
     if (StartsWith(head, magic.bytes)) return {Kind::kOther, magic.note};
   }
@@ -227,6 +236,9 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
     const bool document = text.front() == '{' ? (second.empty() || second.front() == '"' || second.front() == '}')
                                               : (second.empty() || second.front() == '{' || second.front() == ']');
     if (json.kind != Kind::kJsonUnknown || document) return json;
+  }
+  if (LooksBinary(head) && IsNsysReport(path)) {
+    return {Kind::kOther, "an Nsight Systems report; export it first: nsys export --type sqlite FILE"};
   }
   if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
   return SniffText(head, whole, path);

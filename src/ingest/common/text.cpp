@@ -1,5 +1,6 @@
 #include "ingest/common/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -109,6 +110,21 @@ bool MakeValidText(std::string_view json, std::string& out) {
     }
   }
   return changed;
+}
+
+std::string ReplaceInvalid(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = SequenceLength(text, i);
+    if (length == 0) {
+      out += kReplacement;
+    } else {
+      out.append(text, i, length);
+    }
+    i += std::max<size_t>(length, 1);
+  }
+  return out;
 }
 
 void Unescape(std::string_view inside, std::string& out) {

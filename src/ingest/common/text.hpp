@@ -9,6 +9,9 @@ namespace teller::ingest {
 /// Returns true when a string in it was changed (white space between tokens does not count).
 bool MakeValidText(std::string_view json, std::string& out);
 
+/// The text with bytes that are not UTF-8 replaced by U+FFFD.
+std::string ReplaceInvalid(std::string_view text);
+
 /// Content of a JSON string (without its quotes) with escapes resolved, appended to `out`. Bad escapes stay as written;
 /// lone surrogates become U+FFFD.
 void Unescape(std::string_view inside, std::string& out);

@@ -48,9 +48,6 @@ inline constexpr DiagnosticKind kBadDuration = {
 inline constexpr DiagnosticKind kLongMark = {
     "trace.long_mark", Severity::kDataLoss,
     "a beginning and its end are more than 30 days apart; the span was kept with duration 0"};
-inline constexpr DiagnosticKind kAbsurdTotal = {
-    "trace.absurd_total", Severity::kDataLoss,
-    "the durations of a file add up to more than a century; all its spans were kept with duration 0"};
 inline constexpr DiagnosticKind kBadAmount = {
     "trace.bad_amount", Severity::kNotice,
     "bytes, elements or a sequence number is no believable count; it was taken as not told"};
@@ -77,10 +74,6 @@ inline constexpr DiagnosticKind kBadBase = {
     "baseTimeNanoseconds is not a believable time; times of this file are relative to an unknown start"};
 inline constexpr DiagnosticKind kLongArgument = {"trace.long_argument", Severity::kInfo,
                                                  "an argument is longer than is kept; the event was kept without it"};
-inline constexpr DiagnosticKind kTooManyCategories = {"trace.too_many_categories", Severity::kNotice,
-                                                      "more categories than can be told apart; the rest share one"};
-inline constexpr DiagnosticKind kTooManySpans = {"trace.too_many_spans", Severity::kDataLoss,
-                                                 "more spans than one run can hold; the rest was dropped"};
 inline constexpr DiagnosticKind kBadRank = {
     "trace.bad_rank", Severity::kNotice, "distributedInfo has a rank or world size that is no small number; ignored"};
 

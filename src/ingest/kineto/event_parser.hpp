@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/limits.hpp"
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
+#include "ingest/common/worker.hpp"
 #include "ingest/kineto/window_reader.hpp"
-#include "ingest/kineto/worker.hpp"
 
 namespace teller::ingest {
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
+#include "ingest/common/worker.hpp"
 #include "ingest/kineto/event_fields.hpp"
-#include "ingest/kineto/worker.hpp"
 
 namespace teller::ingest {
 

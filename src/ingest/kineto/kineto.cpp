@@ -7,9 +7,9 @@
 #include <mutex>
 
 #include "base/parallel.hpp"
+#include "ingest/common/assemble.hpp"
 #include "ingest/common/decimal.hpp"
 #include "ingest/common/text.hpp"
-#include "ingest/kineto/assemble.hpp"
 #include "ingest/kineto/diagnostics.hpp"
 #include "ingest/kineto/event_parser.hpp"
 #include "ingest/kineto/marks.hpp"
@@ -186,14 +186,6 @@ void AddMarks(FileParts& parts, std::vector<std::unique_ptr<Worker>>& workers) {
   BlockBuilder builder;
   parts.blocks.push_back(builder.Build(draft, *own, static_cast<uint32_t>(workers.size())));
   workers.push_back(std::move(own));
-}
-
-/// Durations are added up downstream, also over all files: the sum must stay inside int64.
-void CheckTotal(FileParts& parts, trace::Nanos limit, base::Diagnostics& diagnostics) {
-  trace::Nanos total = 0;
-  for (const auto& block : parts.blocks) total = std::min(kMaxNanos, total + block->total);
-  parts.durations = total < limit;
-  if (!parts.durations) diagnostics.Report(kineto::kAbsurdTotal, parts.file, {});
 }
 
 /// Gives the counters from `first` on their series: one a process and name, in order of their first sample.

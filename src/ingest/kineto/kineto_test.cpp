@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/rng.hpp"
+#include "ingest/common/engine.hpp"
 #include "ingest/kineto/category.hpp"
 #include "ingest/kineto/kineto_test_support.hpp"
 #include "ingest/kineto/processes.hpp"

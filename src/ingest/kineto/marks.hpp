@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
 
 namespace teller::ingest {
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ingest/common/decimal.hpp"
+#include "ingest/common/engine.hpp"
 #include "ingest/common/rank.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/kineto/diagnostics.hpp"
@@ -18,12 +19,6 @@ namespace {
 using trace::SpanKind;
 
 constexpr int kMaxRank = 1'000'000;  // no job has more; larger numbers are damage
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
 
 bool StartsWith(std::string_view text, std::string_view front) {
   return text.substr(0, front.size()) == front;
@@ -126,62 +121,16 @@ const std::string* FindName(const FileIdentity& identity, Naming::What what, con
 
 std::string EngineOfNames(const FileIdentity& identity) {
   for (const auto& naming : identity.namings) {
-    const std::string text = Lower(naming.text);
-    if (text.find("vllm::") != std::string::npos) return "vllm";
-    if (text.find("sglang::") != std::string::npos) return "sglang";
-    if (StartsWith(text, "llama-") || StartsWith(text, "llama.cpp")) return "llama.cpp";
+    if (auto engine = EngineOfName(naming.text); !engine.empty()) return engine;
   }
   return {};
-}
-
-/// What the names of a file's spans prove about the engine, best proof first. SGLang borrows operators and modules of
-/// vLLM, never the other way round, so its marks count before vLLM's.
-enum Proof : size_t { kLlamaHook, kSglangStep, kVllmStep, kSglangFrame, kVllmFrame, kSglangOp, kVllmOp, kProofs };
-constexpr std::array<std::string_view, kProofs> kProven = {"llama.cpp", "sglang", "vllm", "sglang",
-                                                           "vllm",      "sglang", "vllm"};
-
-Proof ProofOf(SpanKind kind, std::string_view name, std::string_view category) {
-  const auto in_package = [name](std::string_view package) {
-    const size_t at = name.find(package);
-    return at == 0 || (at != std::string_view::npos && name[at - 1] == '/');
-  };
-  if (category == "llama") return kLlamaHook;
-  if (kind == SpanKind::kAnnotation) {
-    if (StartsWith(name, "step[") && name.find("bs=") != std::string_view::npos) return kSglangStep;
-    if (StartsWith(name, "execute_") && name.find("_generation_") != std::string_view::npos) return kVllmStep;
-  }
-  if (kind == SpanKind::kPython) {
-    if (in_package("sglang/")) return kSglangFrame;
-    if (in_package("vllm/")) return kVllmFrame;
-  }
-  if (kind == SpanKind::kOp) {
-    if (StartsWith(name, "sglang::") || StartsWith(name, "sgl_kernel::")) return kSglangOp;
-    if (StartsWith(name, "vllm::")) return kVllmOp;
-  }
-  return kProofs;
-}
-
-std::string EngineOfSpans(const FileIdentity& identity, const trace::Store& store) {
-  std::vector<bool> asked(store.strings.size(), false);
-  size_t best = kProofs;
-  for (size_t t = identity.first_track; t < identity.last_track; ++t) {
-    const auto& track = store.tracks[t];
-    for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
-      const trace::StringId name = store.spans.name[row];
-      if (asked[name.value()]) continue;
-      asked[name.value()] = true;
-      const auto& category = store.categories[store.spans.category[row]];
-      best = std::min<size_t>(best, ProofOf(category.kind, store.strings.Text(name), category.name));
-    }
-  }
-  return best < kProofs ? std::string(kProven[best]) : std::string();
 }
 
 std::string FindEngine(const FileIdentity& identity, const trace::Store& store) {
   if (identity.top.count("vllm_version") != 0) return "vllm";
   if (identity.top.count("sglang_version") != 0) return "sglang";
   if (auto engine = EngineOfNames(identity); !engine.empty()) return engine;
-  if (auto engine = EngineOfSpans(identity, store); !engine.empty()) return engine;
+  if (auto engine = EngineOfSpans(store, identity.first_track, identity.last_track); !engine.empty()) return engine;
   const bool kineto = identity.top.count("schemaVersion") != 0 || identity.top.count("distributedInfo") != 0 ||
                       identity.top.count("baseTimeNanoseconds") != 0;
   return kineto ? "torch" : "";
@@ -209,16 +158,6 @@ bool LostIn(trace::FileRow file, const base::Diagnostics& diagnostics) {
 }
 
 }  // namespace
-
-std::string EngineProcessName(std::string_view process_name) {
-  const std::string lower = Lower(process_name);
-  for (const std::string_view prefix : {"vllm::", "sglang::"}) {
-    if (StartsWith(lower, prefix)) return std::string(process_name.substr(prefix.size()));
-  }
-  const bool interpreter =
-      StartsWith(lower, "python") && lower.find_first_not_of("0123456789.", 6) == std::string::npos;
-  return interpreter || lower == "pt_main_thread" ? std::string() : std::string(process_name);
-}
 
 trace::Nanos BaseTime(const std::map<std::string, std::string>& top, trace::Nanos latest, trace::FileRow file,
                       base::Diagnostics& diagnostics) {

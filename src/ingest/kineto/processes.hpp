@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
 #include "trace/store.hpp"
 
 namespace teller::ingest {
@@ -26,10 +26,6 @@ struct FileIdentity {
 /// and GPU work of one file meet in one process.
 /// `pids` is the pid text of each track in the store.
 void ResolveProcesses(const FileIdentity& identity, const std::vector<std::string>& pids, trace::Store& store);
-
-/// Engine's own process name: what follows "VLLM::" or "sglang::"; empty for an interpreter's name, which tells
-/// nothing.
-std::string EngineProcessName(std::string_view process_name);
 
 /// Times of a file count from here: baseTimeNanoseconds, or 0. `latest` is the file's latest relative time; a base that
 /// would push it beyond int64 is not believed.

@@ -1,4 +1,4 @@
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "ingest/kineto/assemble.hpp"
+#include "ingest/common/assemble.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,12 +6,23 @@
 
 #include "base/memory.hpp"
 #include "base/parallel.hpp"
-#include "ingest/kineto/diagnostics.hpp"
-#include "ingest/kineto/merge.hpp"
+#include "ingest/common/decimal.hpp"
+#include "ingest/common/merge.hpp"
 
 namespace teller::ingest {
 
 namespace {
+
+using base::DiagnosticKind;
+using base::Severity;
+
+constexpr DiagnosticKind kAbsurdTotal = {
+    "trace.absurd_total", Severity::kDataLoss,
+    "the durations of a file add up to more than a century; all its spans were kept with duration 0"};
+constexpr DiagnosticKind kTooManyCategories = {"trace.too_many_categories", Severity::kNotice,
+                                               "more categories than can be told apart; the rest share one"};
+constexpr DiagnosticKind kTooManySpans = {"trace.too_many_spans", Severity::kDataLoss,
+                                          "more spans than one run can hold; the rest was dropped"};
 
 constexpr size_t kMaxCategories = 255;  // Spans::category has 8 bits; the last one is for all that do not fit
 
@@ -87,16 +98,18 @@ void NumberTexts(const Block& block, const Worker& worker, IdMaps& map, trace::S
   map.categories.resize(worker.categories.size(), 0);
   for (const uint32_t id : block.used_categories) {
     const std::string_view text = worker.categories.Text(id);
-    auto it = std::find_if(store.categories.begin(), store.categories.end(),
-                           [text](const auto& category) { return category.name == text; });
+    const trace::SpanKind kind = worker.kinds[id];  // formats may disagree on what a name stands for
+    auto it = std::find_if(store.categories.begin(), store.categories.end(), [text, kind](const auto& category) {
+      return category.name == text && category.kind == kind;
+    });
     if (it == store.categories.end()) {
       if (store.categories.size() >= kMaxCategories) {
-        store.diagnostics.Report(kineto::kTooManyCategories, {}, {});
+        store.diagnostics.Report(kTooManyCategories, {}, {});
         if (store.categories.size() == kMaxCategories) store.categories.push_back({"(other categories)"});
         map.categories[id] = kMaxCategories;
         continue;
       }
-      store.categories.push_back({std::string(text), worker.kinds[id]});
+      store.categories.push_back({std::string(text), kind});
       it = store.categories.end() - 1;
     }
     map.categories[id] = static_cast<uint8_t>(it - store.categories.begin());
@@ -155,7 +168,7 @@ void CopyAllPoints(std::vector<PointJob>& jobs, const std::vector<IdMaps>& maps,
 void LimitSpans(FileParts& parts, uint64_t max_spans, uint64_t& total, trace::Store& store) {
   for (auto& block : parts.blocks) {
     if (total + block->spans > max_spans) {
-      store.diagnostics.Report(kineto::kTooManySpans, parts.file, {}, block->spans);
+      store.diagnostics.Report(kTooManySpans, parts.file, {}, block->spans);
       block->tally.dropped += block->tally.spans;
       block->tally.spans = 0;
       block->segments.clear();
@@ -193,9 +206,10 @@ void ResizeColumns(trace::Store& store, uint64_t spans, const ArgOffsets& args, 
   base::ParallelFor(threads, columns.size(), [&columns](size_t i) { columns[i](); });
 }
 
-/// Gives every piece its place, tracks their rows. Returns the totals.
+/// Gives every piece its place behind what the store holds already, tracks their rows. Returns the totals.
 ArgOffsets PlacePieces(std::vector<Piece>& pieces, trace::Store& store, uint64_t& spans) {
-  ArgOffsets at;
+  ArgOffsets at = {store.op_args.size(), store.gpu_args.size(), store.py_args.size(), store.comm_args.size(),
+                   store.attributes.size()};
   for (auto& piece : pieces) {
     const uint64_t count = SpanCount(piece);
     const ArgOffsets counts = ArgCounts(piece);
@@ -284,11 +298,19 @@ void PlanFile(FileParts& parts, const std::vector<std::unique_ptr<Worker>>& work
 
 }  // namespace
 
+void CheckTotal(FileParts& parts, trace::Nanos limit, base::Diagnostics& diagnostics) {
+  trace::Nanos total = 0;
+  for (const auto& block : parts.blocks) total = std::min(kMaxNanos, total + block->total);
+  parts.durations = total < limit;
+  if (!parts.durations) diagnostics.Report(kAbsurdTotal, parts.file, {});
+}
+
 Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_ptr<Worker>>& workers,
                    trace::Store& store, unsigned threads, uint64_t max_spans) {
   Plan plan;
   plan.maps.resize(workers.size());
-  uint64_t total = 0;
+  plan.out.pids.resize(store.tracks.size());
+  uint64_t total = store.spans.size();
   for (auto& parts : files) {
     plan.out.first_tracks.push_back(store.tracks.size());
     LimitSpans(parts, max_spans, total, store);
@@ -296,7 +318,7 @@ Assembled Assemble(std::vector<FileParts>& files, const std::vector<std::unique_
   }
   plan.out.first_tracks.push_back(store.tracks.size());
   CopyAllPoints(plan.points, plan.maps, store, threads);
-  uint64_t spans = 0;
+  uint64_t spans = store.spans.size();
   const ArgOffsets args = PlacePieces(plan.pieces, store, spans);
   ResizeColumns(store, spans, args, threads);
   const auto order = WorkOrder(plan.pieces);

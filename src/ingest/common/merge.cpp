@@ -1,4 +1,4 @@
-#include "ingest/kineto/merge.hpp"
+#include "ingest/common/merge.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/diagnostics.hpp"
-#include "ingest/kineto/worker.hpp"
+#include "ingest/common/worker.hpp"
 #include "trace/store.hpp"
 
 namespace teller::ingest {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ingest/kineto/block.hpp"
+#include "ingest/common/block.hpp"
 #include "trace/store.hpp"
 
 namespace teller::ingest {
