@@ -115,6 +115,17 @@ class Resolver {
     const auto it = source_.session.threads.find(key * 0x1000000 + Number(track.tid));
     if (it != source_.session.threads.end() && !it->second.empty()) track.name = it->second;
     if (const auto rank = RankFromThread(track.name)) known.ranks.insert(*rank);
+    if (Number(track.tid) == ProcessId(key)) NameByMainThread(track.name, known);
+  }
+
+  /// Programs that give themselves a title give it to their main thread.
+  void NameByMainThread(std::string_view title, Known& known) {
+    auto& process = store_.processes[known.row.value()];
+    const std::string engine = EngineOfName(title);
+    if (engine.empty()) return;
+    process.name = EngineProcessName(title);
+    process.engine = engine;
+    if (const auto rank = RankFromPath(title)) known.ranks.insert(*rank);
   }
 
   void FindRanks() {

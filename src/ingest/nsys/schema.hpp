@@ -14,7 +14,7 @@ enum class Shape : uint8_t {
   kGpu,        ///< work on a stream
   kHost,       ///< a call on a thread
   kRuntime,    ///< a CUDA call: it has a correlation id, and a class that tells runtime from driver
-  kGraphNode,  ///< the making of a CUDA graph's node on a thread
+  kGraphNode,  ///< the making of a CUDA graph or of a node of one, on a thread
   kNvtx,
   kSample,  ///< where a thread was at one time
 };
