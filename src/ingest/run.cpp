@@ -30,6 +30,8 @@ constexpr DiagnosticKind kNamedNotUsed = {"input.named_not_used", Severity::kDat
                                           "a file that was named is of a kind that is not read"};
 constexpr DiagnosticKind kDamaged = {"input.damaged", Severity::kDataLoss,
                                      "a compressed file is damaged from its first byte on; nothing of it was read"};
+constexpr DiagnosticKind kDamagedDatabase = {"input.damaged_database", Severity::kDataLoss,
+                                             "the tables of an SQLite database cannot be listed; nothing was read"};
 constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
                                         "a file that should hold a trace is empty; the writer probably died"};
 constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
@@ -42,6 +44,7 @@ constexpr std::string_view kExpected =
     "spans, "
     "Prometheus metrics, host counters, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
+constexpr std::string_view kDamagedDatabaseNote = "a damaged or cut off SQLite database; export it again";
 constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
 
@@ -98,8 +101,12 @@ Sniffed SniffSqlite(const std::string& path) {
   char magic = 0;
   if (!std::ifstream(path, std::ios::binary).get(magic) || magic != 'S')
     return {Kind::kOther, "a compressed SQLite database; unpack it first"};
-  if (IsNsysExport(path)) return {Kind::kNsys, {}};
-  return {Kind::kOther, "an SQLite database, but no export of Nsight Systems (or a damaged one)"};
+  switch (KindOfDatabase(path)) {
+    case DatabaseKind::kExport: return {Kind::kNsys, {}};
+    case DatabaseKind::kDamaged: return {Kind::kOther, kDamagedDatabaseNote};
+    case DatabaseKind::kOther: break;
+  }
+  return {Kind::kOther, "an SQLite database, but no export of Nsight Systems"};
 }
 
 base::Result<Sniffed> SniffFile(const Found& found) {
@@ -204,6 +211,8 @@ class RunReader {
       store_.diagnostics.Report(trace ? kEmptyTrace : kEmptyFile, input.row, {});
     } else if (input.sniffed.note == kDamagedNote) {
       store_.diagnostics.Report(kDamaged, input.row, {});
+    } else if (input.sniffed.note == kDamagedDatabaseNote) {
+      store_.diagnostics.Report(kDamagedDatabase, input.row, {});
     } else if (!input.sniffed.note.empty()) {
       store_.diagnostics.Report(input.found.named ? kNamedNotUsed : kNotUsed, input.row, file.note);
     }

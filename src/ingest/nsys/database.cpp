@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 namespace teller::ingest::nsys {
 
@@ -55,8 +56,11 @@ int StopWhenCancelled(void* progress) {
 }
 
 /// Nothing that stands in the file may run, and nothing may be larger than an export needs.
-void Harden(sqlite3* handle) {
-  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+/// `damaged`: SQLite refuses a file that is shorter than its header says unless its schema may be repaired; nothing is
+/// written, as the file is opened to be read only.
+void Harden(sqlite3* handle, bool damaged) {
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, damaged ? 0 : 1, nullptr);
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_WRITABLE_SCHEMA, damaged ? 1 : 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
@@ -123,13 +127,35 @@ base::Error Database::Failure(std::string_view doing) const {
 
 base::Result<Database> Database::Open(const std::string& path, const base::Progress* progress) {
   if (path.empty()) return base::Error{base::Code::kNotFound, "no path"};
+  auto whole = TryOpen(path, progress, false);
+  if (whole) {
+    whole->CheckSize(path);
+    return whole;
+  }
+  if (whole.error().code != base::Code::kBadFormat) return whole;
+  auto rest = TryOpen(path, progress, true);
+  if (!rest || rest->tables_.empty()) return whole;
+  rest->damage_ = whole.error().message;
+  return rest;
+}
+
+void Database::CheckSize(const std::string& path) {
+  const Statement statement = Prepare(handle_.get(), "PRAGMA page_size");
+  if (statement == nullptr || sqlite3_step(statement.get()) != SQLITE_ROW) return;
+  const auto page = static_cast<uintmax_t>(Row(statement.get()).Integer(0));
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  if (!error && page > 0 && size % page != 0) damage_ = "the file ends in the middle of a page";
+}
+
+base::Result<Database> Database::TryOpen(const std::string& path, const base::Progress* progress, bool damaged) {
   Database database;
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   const int code = sqlite3_open_v2(Uri(path).c_str(), &handle, flags, nullptr);
   database.handle_.reset(handle);
   if (code != SQLITE_OK) return base::Error{base::Code::kUnreadable, "cannot be opened as an SQLite database", path};
-  Harden(handle);
+  Harden(handle, damaged);
   if (progress != nullptr) {
     sqlite3_progress_handler(handle, kProgressSteps, StopWhenCancelled, const_cast<base::Progress*>(progress));
   }

@@ -23,14 +23,16 @@ class Row {
  public:
   explicit Row(sqlite3_stmt* statement) : statement_(statement) {}
   bool IsNull(int column) const;
-  /// True for a stored integer; times and ids of other types are damage.
-  bool IsInteger(int column) const;
-  /// 0 where null.
+  /// 0 where null; other types are converted ("12", 1.5).
   int64_t Integer(int column) const;
+  /// True when a number is stored. `value` is what Integer gave: the type, which costs a call, is asked of 0 only.
+  bool Told(int column, int64_t value) const { return value != 0 || IsInteger(column); }
   /// Bytes as stored (they may not be UTF-8), valid until the next row. Empty where null.
   std::string_view Text(int column) const;
 
  private:
+  bool IsInteger(int column) const;
+
   sqlite3_stmt* statement_;
 };
 
@@ -57,12 +59,14 @@ struct RowRange {
 /// confined; several may be open on one file.
 class Database {
  public:
-  /// Errors: kUnreadable, kBadFormat (no database, or damaged in its first pages).
+  /// Errors: kUnreadable, kBadFormat (no database, or its schema cannot be read).
   static base::Result<Database> Open(const std::string& path, const base::Progress* progress);
 
   Database(Database&&) noexcept = default;
   Database& operator=(Database&&) noexcept = default;
 
+  /// Why the file is damaged as a whole (shorter than it claims, say); empty when it is not. What is there can be read.
+  const std::string& damage() const { return damage_; }
   const std::map<std::string, Table, std::less<>>& tables() const { return tables_; }
   const Table* Find(std::string_view name) const;
   bool IsEmpty(const Table& table) const;
@@ -81,11 +85,14 @@ class Database {
   struct Closer {
     void operator()(sqlite3* handle) const;
   };
+  static base::Result<Database> TryOpen(const std::string& path, const base::Progress* progress, bool damaged);
   base::Status ReadTables();
+  void CheckSize(const std::string& path);
   base::Error Failure(std::string_view doing) const;
 
   std::unique_ptr<sqlite3, Closer> handle_;
   std::map<std::string, Table, std::less<>> tables_;
+  std::string damage_;
 };
 
 }  // namespace teller::ingest::nsys

@@ -12,7 +12,7 @@ inline constexpr DiagnosticKind kUnreadable = {"nsys.unreadable", Severity::kErr
                                                "the database cannot be opened or its schema is damaged"};
 inline constexpr DiagnosticKind kDamaged = {
     "nsys.damaged", Severity::kDataLoss,
-    "the database is damaged or cut off; rows of this table are missing. Export it again"};
+    "the database is damaged or cut off; what could not be read is missing. Export it again"};
 inline constexpr DiagnosticKind kLayout = {
     "nsys.unknown_layout", Severity::kDataLoss,
     "a table lacks a column without which its rows mean nothing; it was not read"};

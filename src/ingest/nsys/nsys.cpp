@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "base/parallel.hpp"
 #include "ingest/common/assemble.hpp"
@@ -13,17 +14,23 @@
 
 namespace teller::ingest {
 
-bool IsNsysExport(const std::string& path) {
+DatabaseKind KindOfDatabase(const std::string& path) {
   static constexpr std::array kOwnTables = {"META_DATA_EXPORT",
                                             "EXPORT_META_DATA",
                                             "ANALYSIS_DETAILS",
                                             "CUPTI_ACTIVITY_KIND_KERNEL",
                                             "CUPTI_ACTIVITY_KIND_RUNTIME",
                                             "NVTX_EVENTS"};
+  static constexpr uintmax_t kSmallestPage = 512;
   const auto database = nsys::Database::Open(path, nullptr);
-  if (!database) return false;
-  return std::any_of(kOwnTables.begin(), kOwnTables.end(),
-                     [&database](const char* name) { return database->Find(name) != nullptr; });
+  if (!database) {
+    std::error_code error;
+    const bool page = std::filesystem::file_size(path, error) >= kSmallestPage && !error;
+    return page && database.error().code == base::Code::kBadFormat ? DatabaseKind::kDamaged : DatabaseKind::kOther;
+  }
+  const bool own = std::any_of(kOwnTables.begin(), kOwnTables.end(),
+                               [&database](const char* name) { return database->Find(name) != nullptr; });
+  return own ? DatabaseKind::kExport : DatabaseKind::kOther;
 }
 
 base::Status ReadNsys(const std::vector<NsysInput>& inputs, trace::Store& store, const RunOptions& options) {

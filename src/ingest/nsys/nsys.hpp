@@ -7,8 +7,13 @@
 
 namespace teller::ingest {
 
-/// True when the file at `path` is an SQLite database with a table that only Nsight Systems exports have.
-bool IsNsysExport(const std::string& path);
+/// What an SQLite file turns out to be.
+enum class DatabaseKind : uint8_t {
+  kExport,   ///< it has a table that only exports of Nsight Systems have
+  kOther,    ///< of some other program, or no database at all
+  kDamaged,  ///< its tables cannot be listed
+};
+DatabaseKind KindOfDatabase(const std::string& path);
 
 /// One export to read; its File row exists already.
 struct NsysInput {

@@ -100,14 +100,14 @@ void RowDrafter::Drop(const base::DiagnosticKind& kind) {
 
 bool RowDrafter::ReadBegin(const Row& row, int column, Nanos& begin) {
   begin = row.Integer(column);
-  if (row.IsInteger(column) && begin >= kMinNanos && begin <= kMaxNanos - session_.base) return true;
+  if (row.Told(column, begin) && begin >= kMinNanos && begin <= kMaxNanos - session_.base) return true;
   Drop(kBadTime);
   return false;
 }
 
 Nanos RowDrafter::ReadDuration(const Row& row, int column, Nanos begin) {
   const Nanos end = row.Integer(column);
-  if (row.IsInteger(column) && end >= begin && end <= kMaxNanos - session_.base && end - begin <= kMaxDuration) {
+  if (row.Told(column, end) && end >= begin && end <= kMaxNanos - session_.base && end - begin <= kMaxDuration) {
     return end - begin;
   }
   Report(kBadEnd);
@@ -147,8 +147,8 @@ uint32_t RowDrafter::NumberedName(std::string_view what, int64_t number) {
 }
 
 uint32_t RowDrafter::NameById(const Row& row, int column, bool api_call) {
-  if (row.IsNull(column)) return worker_.strings.Intern("(no name)");
   const int64_t id = row.Integer(column);
+  if (!row.Told(column, id)) return worker_.strings.Intern("(no name)");
   const auto found = names_.Find(id);
   if (!found) {
     Report(kNoString);
@@ -164,8 +164,9 @@ uint32_t RowDrafter::NameById(const Row& row, int column, bool api_call) {
 }
 
 uint32_t RowDrafter::HostLane(const Row& row, int column) {
-  const bool known = !row.IsNull(column);
-  const int64_t thread = known ? row.Integer(column) : -1;
+  const int64_t told = row.Integer(column);
+  const bool known = row.Told(column, told);
+  const int64_t thread = known ? told : -1;
   if (!known) Report(kNoThread);
   if (last_host_.first != thread || !known) {
     const auto [it, is_new] = host_lanes_.try_emplace(thread, 0);
@@ -182,11 +183,12 @@ uint32_t RowDrafter::HostLane(const Row& row, int column) {
 
 uint32_t RowDrafter::StreamLane(const Row& row) {
   StreamKey key;
-  if (row.IsNull(gpu::kPid)) {
+  const int64_t pid = row.Integer(gpu::kPid);
+  if (row.Told(gpu::kPid, pid)) {
+    key.process = ProcessKey(pid);
+  } else {
     if (!session_.only_process) Report(kNoThread);
     key.process = session_.only_process.value_or(0);
-  } else {
-    key.process = ProcessKey(row.Integer(gpu::kPid));
   }
   key.context = row.Integer(gpu::kContext);
   key.stream = row.Integer(gpu::kStream);
@@ -254,12 +256,10 @@ void RowDrafter::AddGpu(const Row& row) {
   if (stream >= 0 && stream <= INT32_MAX) args.stream = static_cast<int32_t>(stream);
   if (stream != kNoStream && args.stream < 0) Report(kBadAmount);
   if (table_->kind == SpanKind::kSync) args.device = -1;  // always 0 in the export, whatever the context's device
-  if (!row.IsNull(gpu::kBytes)) {
-    args.bytes = row.Integer(gpu::kBytes);
-    if (args.bytes < 0 || args.bytes > kMaxBytes) {
-      args.bytes = -1;
-      Report(kBadAmount);
-    }
+  if (const int64_t bytes = row.Integer(gpu::kBytes); row.Told(gpu::kBytes, bytes)) {
+    const bool believable = bytes >= 0 && bytes <= kMaxBytes;
+    if (believable) args.bytes = bytes;
+    if (!believable) Report(kBadAmount);
   }
   span.gpu = static_cast<uint32_t>(draft_.gpu.size());
   draft_.gpu.push_back(args);

@@ -41,6 +41,7 @@ class ExportReader {
     std::error_code error;
     bytes_ = std::filesystem::file_size(path_, error);
     if (error) return base::Error{base::Code::kUnreadable, error.message(), path_};
+    if (!database->damage().empty()) store_.diagnostics.Report(kDamaged, file_, database->damage());
     const uint64_t max_rows = bytes_ / kMinRowBytes + 1;
     if (const auto status = names_.Read(*database, max_rows); !status) {
       store_.diagnostics.Report(kDamaged, file_, status.error().message);
@@ -68,11 +69,12 @@ class ExportReader {
       }
       gpu_work = gpu_work || trace::IsGpuWork(event.kind);
       const auto range = database.Range(*table);
-      if (!range) {
+      if (range) {
+        Split({&event, table, *range, max_rows});
+      } else {
         store_.diagnostics.Report(kDamaged, file_, range.error().message);
-        continue;
+        chunks_.push_back({&event, table, {}, max_rows});  // up to what is missing
       }
-      Split({&event, table, *range, max_rows});
     }
     if (!gpu_work) store_.diagnostics.Report(kNoGpuWork, file_, {});
     ReportUnused(database);

@@ -89,7 +89,7 @@ class SessionReader {
       const Table* table = database_.Find(event.name);
       if (table == nullptr || !table->Has("start")) continue;
       const auto status = database_.Scan(*table, {{"start"}}, {}, 1, [&](const Row& row, int64_t) {
-        if (row.IsInteger(0)) earliest = std::min<trace::Nanos>(earliest, row.Integer(0));
+        if (row.Told(0, row.Integer(0))) earliest = std::min<trace::Nanos>(earliest, row.Integer(0));
         return false;
       });
       if (!status) continue;  // reported when the table is read
@@ -101,7 +101,7 @@ class SessionReader {
     if (HasEpochTimes()) return;
     std::optional<int64_t> start;
     ForEach("TARGET_INFO_SESSION_START_TIME", {{"utcEpochNs"}}, [&start](const Row& row) {
-      if (!start && row.IsInteger(0)) start = row.Integer(0);
+      if (!start && row.Told(0, row.Integer(0))) start = row.Integer(0);
     });
     if (start && *start >= kEpochTimes && *start <= kMaxNanos) {
       session_.base = *start;
@@ -143,18 +143,18 @@ class SessionReader {
 
   void ReadNames() {
     ForEach("PROCESSES", {{"globalPid"}, {"name"}}, [this](const Row& row) {
-      if (row.IsInteger(0)) session_.processes[ProcessKey(row.Integer(0))] = ReplaceInvalid(row.Text(1));
+      if (row.Told(0, row.Integer(0))) session_.processes[ProcessKey(row.Integer(0))] = ReplaceInvalid(row.Text(1));
     });
     std::map<int64_t, int64_t> priorities;  // of the names taken
     ForEach("ThreadNames", {{"globalTid"}, {"nameId"}, {"priority"}}, [&](const Row& row) {
-      if (!row.IsInteger(0)) return;
+      if (!row.Told(0, row.Integer(0))) return;
       const auto [it, is_new] = priorities.emplace(row.Integer(0), row.Integer(2));
       if (!is_new && row.Integer(2) < it->second) return;
       it->second = row.Integer(2);
       session_.threads[row.Integer(0)] = NameOf(row.Integer(1));
     });
     ForEach("TARGET_INFO_GPU", {{"id"}, {"name"}}, [this](const Row& row) {
-      if (row.IsInteger(0)) session_.gpus[row.Integer(0)] = ReplaceInvalid(row.Text(1));
+      if (row.Told(0, row.Integer(0))) session_.gpus[row.Integer(0)] = ReplaceInvalid(row.Text(1));
     });
   }
 
