@@ -1,7 +1,9 @@
 """Real traces, logs and labelled runs beside the repository (../shared). Skipped aloud where they are absent."""
+import contextlib
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -54,6 +56,27 @@ class LabelledRuns(Case):
         self.assertGreaterEqual(number(r"where1=([\d.]+)"), 0.80, every)
         self.assertGreaterEqual(number(r"class1=([\d.]+)"), 0.70, every)
         self.assertGreaterEqual(number(r"op3=([\d.]+)"), 0.70, every)
+
+
+class NsightExports(Case):
+    def test_every_command_works_and_kernels_sum_up_as_in_sql(self):
+        exports = sorted(self.needs("data/traces/nsys").glob("*.sqlite"))
+        self.assertGreaterEqual(len(exports), 4)
+        for export in exports:
+            with self.subTest(export=export.name):
+                with contextlib.closing(sqlite3.connect(f"file:{export}?immutable=1", uri=True)) as database:
+                    count, total = database.execute("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL").fetchone()
+                traced = self.folder / "trace.json"
+                teller("export", export, "-o", traced)
+                kernels = [e for e in json.loads(traced.read_text())["traceEvents"] if e.get("cat") == "kernel" and e["ph"] == "X"]
+                self.assertEqual(len(kernels), count)
+                self.assertAlmostEqual(sum(e["dur"] for e in kernels) * 1000, total, delta=count)
+                for command in (["inspect"], ["tree"], ["tree", "--stats"]):
+                    done = teller(*command, export)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                verdict, status = self.diagnose(export)
+                self.assertEqual(status, 0)
+                self.assertEqual(verdict["input"]["files"][0]["kind"], "nsys")
 
 
 class RealFiles(Case):
