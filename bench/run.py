@@ -14,6 +14,7 @@ BUILD = "build/release"
 MIN_OF_SCAN = 0.50  # bytes per second against the scan's
 MAX_RSS = 0.50  # peak resident memory against the uncompressed size
 MIN_TWO_THREADS = 1.6  # against one thread
+MIN_OF_NSYS_SCAN = 0.60  # rows per second of reading an export against the bare scan's
 MIN_OF_HTA = 30.0
 MAX_GROWTH = 1.25  # seconds per byte of the largest size against the smallest
 
@@ -74,6 +75,34 @@ def hta_seconds(path, venv):
     return float(output.strip().splitlines()[-1]), rss
 
 
+def read_seconds(path, threads):
+    """Seconds that reading took, and the peak memory of all."""
+    command = [f"{BUILD}/bench/bench_ingest", path, "--threads", str(threads)]
+    _, rss, output = timed(command)
+    return float(re.search(r"read ([0-9.]+)", output).group(1)), rss
+
+
+def measure_nsys(folder, rows, repeats, targets):
+    path = f"{folder}/export.sqlite"
+    subprocess.run([f"{BUILD}/bench/bench_nsys_generate", path, str(rows)], check=True)
+    scan, read, one, rss = [], [], [], []
+    for _ in range(repeats):
+        _, _, output = timed([f"{BUILD}/bench/bench_nsys_scan", path, "1"])
+        scan.append(float(re.search(r"seconds ([0-9.]+)", output).group(1)))
+        count = int(re.search(r"rows (\d+)", output).group(1))
+        seconds, peak = read_seconds(path, 0)
+        read.append(seconds)
+        one.append(read_seconds(path, 1)[0])
+        rss.append(peak)
+    of_scan = min(scan) / min(read)
+    print(
+        f"nsys, {count / 1e6:.1f} M rows: scan {count / min(scan) / 1e6:.2f} M rows/s, read {count / min(read) / 1e6:.2f} M rows/s"
+        f" = {of_scan:.2f} of the scan, with one thread {min(scan) / min(one):.2f} ({max(rss) / 1e6:.0f} MB)"
+    )
+    targets.check(f"nsys, {count / 1e6:.1f} M rows, speed as a share of the scan's", of_scan, MIN_OF_NSYS_SCAN, operator.ge)
+    return path
+
+
 class Targets:
     """What was wanted and what came out."""
 
@@ -92,6 +121,7 @@ class Targets:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", default="300 2000", help="megabytes, separated by blanks")
+    parser.add_argument("--nsys-rows", type=int, default=5_000_000, help="rows of the export; 0 = none")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--hta", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
@@ -125,6 +155,10 @@ def main():
             ratio = seconds / result["tree"]
             print(f"{size} MB: HolisticTraceAnalysis {seconds:.1f} s, {memory / 1e6:.0f} MB = {ratio:.0f} x the time of tree")
             targets.check(f"{size} MB, speed against HolisticTraceAnalysis", ratio, MIN_OF_HTA, operator.ge)
+        if not options.keep:
+            os.remove(path)
+    if options.nsys_rows:
+        path = measure_nsys(folder, options.nsys_rows, options.repeats, targets)
         if not options.keep:
             os.remove(path)
     if len(per_byte) > 1:

@@ -121,7 +121,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
       facts.world_size = std::max(facts.world_size, *process.world_size);
   }
   for (const auto& file : store.files) {
-    if (file.kind == "kineto" && file.rank && file.spans > 0) facts.traced.insert(*file.rank);
+    if ((file.kind == "kineto" || file.kind == "nsys") && file.rank && file.spans > 0) facts.traced.insert(*file.rank);
   }
   for (const auto& signal : signals) {
     if (const auto rank = RankOf(store, facts, signal.row); signal.role == SignalRole::kShutdown && rank)
