@@ -86,7 +86,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
   const size_t n = store.logs.size();
   std::map<uint32_t, std::set<int>> ranks_in_file;
   std::map<uint32_t, std::optional<int>> reported;  // of the report that a file is in
-  std::set<uint32_t> shared_files;  // several processes write there, some of them no ranks
+  std::set<uint32_t> shared_files;                  // several processes write there, some of them no ranks
   for (const auto& record : store.logs) {
     NoteWorld(record, facts);
     if (record.source != LogSource::kKernel) facts.kernel_only = false;
