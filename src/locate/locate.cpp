@@ -12,6 +12,7 @@
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
 #include "locate/log_cause.hpp"
+#include "locate/not_given.hpp"
 #include "locate/select.hpp"
 #include "locate/workload.hpp"
 #include "slice/slice.hpp"
@@ -217,6 +218,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     diagnosis.status = diagnosis.missing.empty() ? VerdictStatus::kNormal : VerdictStatus::kCannotTell;
     diagnosis.confidence = diagnosis.missing.empty() ? 0.9 : 0.0;
   }
+  diagnosis.not_given = WhatWasNotGiven(store, trees);
   diagnosis.summary = Summary(diagnosis);
   return diagnosis;
 }

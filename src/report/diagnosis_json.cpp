@@ -173,6 +173,8 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
   for (const trace::Note& note : diagnosis.notes) {
     notes.push_back({{"text", note.text}, {"begin_ns", JsonTime(note.begin)}, {"end_ns", JsonTime(note.end)}});
   }
+  Json not_given = Json::array();
+  for (const trace::NotGiven& n : diagnosis.not_given) not_given.push_back({{"input", n.input}, {"cost", n.cost}});
   return {{"schema", "teller.diagnosis/1"},
           {"teller", {{"version", kVersion}, {"model", "numeric"}}},
           {"input", Input(run)},
@@ -180,6 +182,7 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
           {"findings", findings},
           {"findings_total", diagnosis.findings.size()},
           {"notes", notes},
+          {"not_given", not_given},
           {"diagnostics", DiagnosticsToJson(run.store)}};
 }
 

@@ -160,6 +160,13 @@ void AddNotes(const Diagnosis& diagnosis, Page& page) {
   }
 }
 
+void AddNotGiven(const Diagnosis& diagnosis, Page& page) {
+  if (diagnosis.not_given.empty()) return;
+  page.Gap();
+  page.Head("Not given, and what it costs");
+  for (const trace::NotGiven& n : diagnosis.not_given) page.Paragraph(2, n.input + ": " + n.cost, Ink::kDim);
+}
+
 /// One kind of diagnostic over all files.
 struct DiagnosticGroup {
   const base::DiagnosticKind* kind = nullptr;
@@ -268,6 +275,7 @@ std::string DiagnosisToText(const engine::Run& run, const Diagnosis& diagnosis, 
     page.Line(2, fmt::format("{} more findings: --all shows them", diagnosis.findings.size() - shown), Ink::kDim);
   }
   AddNotes(diagnosis, page);
+  AddNotGiven(diagnosis, page);
   AddDiagnostics(run.store, page);
   return page.Take();
 }

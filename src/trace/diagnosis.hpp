@@ -13,12 +13,12 @@ namespace teller::trace {
 /// One thing that proves a finding, addressable in the input.
 struct Evidence {
   enum class Kind : uint8_t { kSpan, kLog, kCollective, kStatistic };
-  std::string id;                ///< "E1", unique in the run; the explanation refers to it as [E1]
+  std::string id;  ///< "E1", unique in the run; the explanation refers to it as [E1]
   Kind kind = Kind::kSpan;
   FileRow file;
-  std::string ref;               ///< "span:88211", "line:412"
-  SpanRow span;                  ///< where kind is span
-  LogRow log;                    ///< where kind is log
+  std::string ref;  ///< "span:88211", "line:412"
+  SpanRow span;     ///< where kind is span
+  LogRow log;       ///< where kind is log
   Nanos at = kNoTime;
   std::string text;
 };
@@ -29,10 +29,11 @@ struct Culprit {
   std::optional<int> rank;
   std::string process;
   std::string thread;
-  std::string layer;             ///< request, scheduler, python, op, cuda_api, kernel, collective, network, host, storage, hardware, process, log
-  std::string op;                ///< as in the trace
-  std::string module;            ///< layer path where known
-  std::string log_record;        ///< the line that names the cause
+  std::string layer;       ///< request, scheduler, python, op, cuda_api, kernel, collective, network, host, storage,
+                           ///< hardware, process, log
+  std::string op;          ///< as in the trace
+  std::string module;      ///< layer path where known
+  std::string log_record;  ///< the line that names the cause
 };
 
 struct Alternative {
@@ -57,22 +58,22 @@ struct Victim {
 
 /// One root cause.
 struct Finding {
-  std::string id;                          ///< "F1"
-  double score = 0;                        ///< 0..1
-  double false_alarm_probability = 1;      ///< per run
+  std::string id;                      ///< "F1"
+  double score = 0;                    ///< 0..1
+  double false_alarm_probability = 1;  ///< per run
   FaultClass fault = FaultClass::kUnknown;
-  std::vector<Alternative> alternatives;   ///< order: by p, largest first
-  std::string view;                        ///< "horizontal" or "vertical"
+  std::vector<Alternative> alternatives;  ///< order: by p, largest first
+  std::string view;                       ///< "horizontal" or "vertical"
   Culprit culprit;
   Nanos onset = kNoTime;
   Nanos end = kNoTime;
-  std::vector<AbnormalStep> steps;         ///< order: by score, largest first
+  std::vector<AbnormalStep> steps;  ///< order: by score, largest first
   std::vector<Victim> victims;
-  Nanos cost = 0;                          ///< time lost in all steps
-  std::optional<Nanos> step_without;       ///< a typical abnormal step's duration without the cause
+  Nanos cost = 0;                     ///< time lost in all steps
+  std::optional<Nanos> step_without;  ///< a typical abnormal step's duration without the cause
   std::optional<Nanos> step_observed;
   std::vector<Evidence> evidence;
-  std::string explanation;                 ///< one paragraph with [E1] references
+  std::string explanation;  ///< one paragraph with [E1] references
 };
 
 /// Look-alike or observer effect that was seen and is no fault.
@@ -80,6 +81,12 @@ struct Note {
   std::string text;
   Nanos begin = kNoTime;
   Nanos end = kNoTime;
+};
+
+/// An input that was not given, and what the answer lacks without it.
+struct NotGiven {
+  std::string input;  ///< "request spans"
+  std::string cost;   ///< one sentence
 };
 
 enum class VerdictStatus : uint8_t { kNormal, kAbnormal, kCannotTell };
@@ -90,9 +97,10 @@ struct Diagnosis {
   VerdictStatus status = VerdictStatus::kCannotTell;
   double confidence = 0;
   std::string summary;
-  std::vector<std::string> missing;        ///< what to capture next when it cannot be told
-  std::vector<Finding> findings;           ///< order: by score; sources before their downstream damage
+  std::vector<std::string> missing;  ///< what to capture next when it cannot be told
+  std::vector<Finding> findings;     ///< order: by score; sources before their downstream damage
   std::vector<Note> notes;
+  std::vector<NotGiven> not_given;
 };
 
 }  // namespace teller::trace

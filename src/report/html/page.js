@@ -138,6 +138,10 @@
     el("ul", { class: "card notes" }, d.notes.map((n) => el("li", {}, n.text,
       n.begin_ns === null ? null : el("span", { class: "soft small" }, "  " + clock(n.begin_ns)))))];
 
+  const notGiven = () => d.not_given.length === 0 ? null : [
+    el("h2", {}, "Not given, and what it costs"),
+    el("ul", { class: "card notes" }, d.not_given.map((n) => el("li", {}, n.input, el("span", { class: "soft" }, ": " + n.cost))))];
+
   // ---- timeline ----
 
   const kindClass = { python: "python", op: "op", annotation: "annotation", "gpu annotation": "annotation", runtime: "runtime",
@@ -406,7 +410,7 @@
         count(r.count), filePath(r.file) || ""]))];
 
   try {
-    add(page, [header(), findings(), timeline(), steps(), tree(), logs(), notes(), diagnostics(), inputs(),
+    add(page, [header(), findings(), timeline(), steps(), tree(), logs(), notes(), notGiven(), diagnostics(), inputs(),
       el("footer", {}, "Written by TELLER " + d.teller.version + ". This page is complete in itself and asks no network for anything.")]);
     document.documentElement.dataset.rendered = "yes";
   } catch (error) {
