@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the run that `./dev demo` diagnoses: a simulated tensor-parallel decoder on three ranks.
 
-usage: make_demo_run.py [OUT_DIR] [--fault slow_op|late_rank|host_gap|none] [--prefill] [--shuffle SEED]
+usage: make_demo_run.py [OUT_DIR] [--fault slow_op|late_rank|host_gap|none] [--prefill] [--ranks N] [--shuffle SEED]
        (default: examples/demo_run --fault slow_op)
 
 The files have the shape of torch.profiler's (Kineto) traces of a CPU run over gloo: python frames, operators with input
@@ -208,13 +208,16 @@ def write(rank, out, shuffle):
 
 
 def main():
+    global RANKS
     default = pathlib.Path(__file__).resolve().parent.parent / "examples" / "demo_run"
     parser = argparse.ArgumentParser()
     parser.add_argument("out", nargs="?", type=pathlib.Path, default=default)
     parser.add_argument("--fault", choices=["slow_op", "late_rank", "host_gap", "none"], default="slow_op")
     parser.add_argument("--prefill", action="store_true")
+    parser.add_argument("--ranks", type=int, default=RANKS)
     parser.add_argument("--shuffle", type=int)
     args = parser.parse_args()
+    RANKS = args.ranks
     ranks = [Rank(r) for r in range(RANKS)]
     for rank in ranks:
         rank.say("INFO", f"tensor-parallel worker {rank.rank} of {RANKS} ready: {LAYERS} layers")
