@@ -32,7 +32,7 @@ struct File {
   uint64_t dropped = 0;        ///< each with a diagnostic
   uint64_t log_records = 0;
   uint64_t requests = 0;  ///< statements about one request (Store::request_records)
-  std::string note;  ///< why nothing was used, when so
+  std::string note;       ///< why nothing was used, when so
 };
 
 /// One recorded process.
