@@ -58,6 +58,7 @@ struct Reader {
 constexpr std::array kReaders = {
     Reader{Kind::kFlightRecorder, ReadFlightRecorder},
     Reader{Kind::kOtlpJson, ReadOtlpJson},
+    Reader{Kind::kOtlpProtobuf, ReadOtlpProtobuf},
     Reader{Kind::kPrometheus, ReadPrometheus},
     Reader{Kind::kHostCounters, ReadHostCounters},
 };

@@ -200,7 +200,8 @@ std::string_view Name(Kind kind) {
   switch (kind) {
     case Kind::kTrace: return "kineto";
     case Kind::kFlightRecorder: return "flight-recorder";
-    case Kind::kOtlpJson: return "otlp";
+    case Kind::kOtlpJson:
+    case Kind::kOtlpProtobuf: return "otlp";
     case Kind::kPrometheus: return "prometheus";
     case Kind::kHostCounters: return "host-counters";
     case Kind::kNsys: return "nsys";
@@ -240,6 +241,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   if (LooksBinary(head) && IsNsysReport(path)) {
     return {Kind::kOther, "an Nsight Systems report; export it first: nsys export --type sqlite FILE"};
   }
+  if (LooksLikeOtlpProtobuf(head)) return {Kind::kOtlpProtobuf, {}};
   if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
   return SniffText(head, whole, path);
 }

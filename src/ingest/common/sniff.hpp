@@ -13,6 +13,7 @@ enum class Kind : uint8_t {
   kTrace,  ///< Chrome-trace JSON
   kFlightRecorder,
   kOtlpJson,      ///< OpenTelemetry spans
+  kOtlpProtobuf,
   kPrometheus,    ///< metrics in the text format
   kHostCounters,  ///< JSON lines of numbers with a time
   kNsys,          ///< SQLite; whether it is an export of Nsight Systems only its tables tell

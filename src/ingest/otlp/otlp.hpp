@@ -20,4 +20,15 @@ bool LooksLikeOtlpJson(std::string_view head);
 base::Status ReadOtlpJson(base::ByteSource& source, trace::FileRow file, trace::Store& store,
                           const base::Limits& limits);
 
+/// True when the first bytes look like OTLP spans as protobuf: one export request, several put together, or each behind
+/// its length (a varint, or four bytes as the OpenTelemetry collector's file exporter writes them).
+bool LooksLikeOtlpProtobuf(std::string_view head);
+
+/// As ReadOtlpJson, for protobuf. The same spans give the same store in either form. Behind a frame that makes no sense
+/// nothing can be found again: the rest is dropped with a diagnostic.
+/// Memory: the spans, and the longest message (of messages put together: the longest part).
+/// Errors: kUnreadable; kBadFormat when nothing in the file is OTLP.
+base::Status ReadOtlpProtobuf(base::ByteSource& source, trace::FileRow file, trace::Store& store,
+                              const base::Limits& limits);
+
 }  // namespace teller::ingest
