@@ -1,5 +1,5 @@
-// Any bytes as Prometheus text and as host counters. Beyond "no crash": every record is kept or counted, and every sample
-// has a series.
+// Any bytes as Prometheus text and as host counters. Beyond "no crash": every record is kept or counted, and every
+// sample has a series.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,12 +1,13 @@
-// Any bytes as OTLP spans, in JSON and in protobuf. Beyond "no crash": every record is kept or counted, and the spans of a
-// track are in order.
+// Any bytes as OTLP spans, in JSON and in protobuf. Beyond "no crash": every record is kept or counted, and the spans
+// of a track are in order.
+#include "ingest/otlp/otlp.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "base/status.hpp"
 #include "ingest/common/decimal.hpp"
-#include "ingest/otlp/otlp.hpp"
 
 using namespace teller;
 

@@ -56,10 +56,8 @@ struct Reader {
 };
 
 constexpr std::array kReaders = {
-    Reader{Kind::kFlightRecorder, ReadFlightRecorder},
-    Reader{Kind::kOtlpJson, ReadOtlpJson},
-    Reader{Kind::kOtlpProtobuf, ReadOtlpProtobuf},
-    Reader{Kind::kPrometheus, ReadPrometheus},
+    Reader{Kind::kFlightRecorder, ReadFlightRecorder}, Reader{Kind::kOtlpJson, ReadOtlpJson},
+    Reader{Kind::kOtlpProtobuf, ReadOtlpProtobuf},     Reader{Kind::kPrometheus, ReadPrometheus},
     Reader{Kind::kHostCounters, ReadHostCounters},
 };
 

@@ -12,7 +12,7 @@ enum class Kind : uint8_t {
   kEmpty,
   kTrace,  ///< Chrome-trace JSON
   kFlightRecorder,
-  kOtlpJson,      ///< OpenTelemetry spans
+  kOtlpJson,  ///< OpenTelemetry spans
   kOtlpProtobuf,
   kPrometheus,    ///< metrics in the text format
   kHostCounters,  ///< JSON lines of numbers with a time

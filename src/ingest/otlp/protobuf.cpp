@@ -1,9 +1,10 @@
 #include "ingest/otlp/protobuf.hpp"
 
+#include <otlp.pb.h>
+
 #include <algorithm>
 
 #include "ingest/common/decimal.hpp"
-#include "otlp.pb.h"
 
 namespace teller::ingest::otlp {
 

@@ -1,6 +1,7 @@
 #include "ingest/otlp/protobuf.hpp"
 
 #include <gtest/gtest.h>
+#include <otlp.pb.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -11,7 +12,6 @@
 #include <tuple>
 
 #include "ingest/otlp/otlp.hpp"
-#include "otlp.pb.h"
 
 namespace teller::ingest {
 namespace {
