@@ -117,9 +117,8 @@ class Incidents {
     for (size_t i = facts_.place[s.row] + 1; i < until && normal <= kNormalAfter; ++i) {
       const LogRecord& r = store_.logs[facts_.order[i]];
       if (r.file != own.file || (own.pid && r.pid != own.pid) || (own.rank && r.rank && r.rank != own.rank)) continue;
-      if (r.source == LogSource::kKineto || r.source == LogSource::kUnknown || r.level >= LogLevel::kWarning ||
-          !r.exception.empty())
-        continue;
+      const bool printed = r.source == LogSource::kUnknown || r.source == LogSource::kProgramOutput;
+      if (r.source == LogSource::kKineto || printed || r.level >= LogLevel::kWarning || !r.exception.empty()) continue;
       ++normal;
     }
     return normal;
@@ -253,8 +252,8 @@ class Incidents {
       finding.end = finding.onset;
       finding.view = "horizontal";
       const std::string mark = AddEvidence(finding, store_, s->row);
-      finding.explanation =
-          "The kernel reports the same of a further device, " + s->device + ": " + std::string(s->what) + " " + mark + ".";
+      finding.explanation = "The kernel reports the same of a further device, " + s->device + ": " +
+                            std::string(s->what) + " " + mark + ".";
       finding.score = ScoreOf(finding.false_alarm_probability);
       Merge(std::move(finding), s->device);
     }

@@ -27,7 +27,7 @@ void NoteLookAlikes(const trace::Store& store, const LogFacts& facts, LogCauses&
   std::map<uint32_t, size_t> last;
   for (size_t row = 0; row < store.logs.size(); ++row) {
     const LogRecord& r = store.logs[row];
-    const bool leftover = r.source == LogSource::kUnknown && Has(r.message, "resource_tracker");
+    const bool leftover = Has(r.message, "resource_tracker: ");
     if (!leftover) last[r.file.value()] = row;
   }
   for (const auto& [file, row] : last) {

@@ -30,6 +30,7 @@ enum class LogSource : uint8_t {
   kTriton = 15,  ///< Triton Inference Server, not the compiler
   kRay = 16,
   kFabricManager = 17,
+  kProgramOutput = 18,  ///< printed for people, by no logger: tables, rulers, banners
 };
 std::string_view Name(LogSource source);
 

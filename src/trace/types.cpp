@@ -44,6 +44,7 @@ std::string_view Name(LogSource source) {
     case LogSource::kTriton: return "triton";
     case LogSource::kRay: return "ray";
     case LogSource::kFabricManager: return "fabric manager";
+    case LogSource::kProgramOutput: return "program output";
   }
   return "unknown";
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "base/nanos.hpp"
@@ -120,17 +121,77 @@ bool ParseC10(std::string_view line, ParsedLine& out) {
   return true;
 }
 
-/// Bare lines of llama.cpp's own programs: "slot print_timing: ...", "srv  update_slots: ...", "llama_kv_cache: ...".
-bool LooksLikeLlama(std::string_view line) {
-  static constexpr std::array<std::string_view, 20> kHeads = {
-      "slot ",         "srv  ",   "que  ",           "cmn  ",         "res  ",
-      "llama_",        "ggml_",   "llm_load_",       "load_tensors",  "load_backend",
-      "print_info: ",  "common_", "clip_",           "main: ",        "prompt eval time =",
-      "system_info: ", "build: ", "sched_reserve: ", "set_adapters_", "~llama_context"};
-  for (const auto head : kHeads) {
-    if (StartsWith(line, head)) return true;
+/// Source files of Triton's server, core and backends.
+bool IsTritonFile(std::string_view logger) {
+  static constexpr std::array<std::string_view, 27> kFiles = {"model_lifecycle.cc",
+                                                              "model_repository_manager.cc",
+                                                              "pinned_memory_manager.cc",
+                                                              "cuda_memory_manager.cc",
+                                                              "tritonserver.cc",
+                                                              "grpc_server.cc",
+                                                              "http_server.cc",
+                                                              "python_be.cc",
+                                                              "pb_stub.cc",
+                                                              "stub_launcher.cc",
+                                                              "backend_model.cc",
+                                                              "backend_manager.cc",
+                                                              "backend_model_instance.cc",
+                                                              "infer_handler.cc",
+                                                              "infer_handler.h",
+                                                              "stream_infer_handler.cc",
+                                                              "infer_request.cc",
+                                                              "dynamic_batch_scheduler.cc",
+                                                              "ensemble_scheduler.cc",
+                                                              "sequence_batch_scheduler.cc",
+                                                              "libtensorrtllm.cc",
+                                                              "model_config_utils.cc",
+                                                              "cache_manager.cc",
+                                                              "rate_limiter.cc",
+                                                              "onnxruntime.cc",
+                                                              "libtorch.cc",
+                                                              "ensemble_utils.cc"};
+  std::string_view file = logger.substr(0, logger.rfind(':'));
+  const size_t slash = file.rfind('/');
+  if (slash != std::string_view::npos) file.remove_prefix(slash + 1);
+  return std::find(kFiles.begin(), kFiles.end(), file) != kFiles.end();
+}
+
+/// Newer releases write the message as a JSON string.
+bool UnescapeQuoted(ParsedLine& out) {
+  const std::string_view m = out.message;
+  if (m.size() < 2 || m.front() != '"' || m.back() != '"') return false;
+  const std::string_view inside = m.substr(1, m.size() - 2);
+  if (!Contains(inside, "\\")) {
+    out.message = inside;
+    return true;
   }
-  return false;
+  std::string text;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i] != '\\' || i + 1 >= inside.size()) {
+      text.push_back(inside[i]);
+      continue;
+    }
+    const char c = inside[++i];
+    if (c == 'u') {
+      text += "\\u";  // control characters only; they stay as written
+    } else {
+      text.push_back(c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c);
+    }
+  }
+  // The views of the line stay valid; only the message moves.
+  out.storage = std::make_shared<const std::string>(std::move(text));
+  out.message = *out.storage;
+  return true;
+}
+
+/// Triton writes glog's layout in UTC. Its lines are told by their source file or by the quoted message.
+void FinishTriton(ParsedLine& out) {
+  const bool native = EndsWith(out.logger.substr(0, out.logger.rfind(':')), ".cc");
+  const bool quoted = native && UnescapeQuoted(out);
+  if (!quoted && !IsTritonFile(out.logger) && out.source != LogSource::kTriton) return;
+  out.source = LogSource::kTriton;
+  out.process = "tritonserver";
+  out.stamp.open &= static_cast<uint8_t>(~trace::kZoneOpen);
 }
 
 }  // namespace
@@ -179,6 +240,29 @@ bool ParseGlog(std::string_view line, ParsedLine& out) {
   out.source = LogSource::kGlog;
   out.level = level;
   out.message = c.rest();
+  FinishTriton(out);
+  return true;
+}
+
+bool ParseTritonIso(std::string_view line, ParsedLine& out) {
+  Cursor c(line);
+  int64_t pid = 0;
+  if (!ReadDateTime(c, out.stamp) || !c.Eat(' ')) return false;
+  const LogLevel level = LevelFromLetter(c.peek());
+  if (level == LogLevel::kUnknown || c.peek(1) != ' ') return false;
+  c.Move(c.at() + 2);
+  if (!c.Number(1, 10, pid) || !c.Eat(' ')) return false;
+  std::string_view file;
+  if (!c.Until("]", file) || file.size() > 300 || !Contains(file, ":") || Contains(file, " ")) return false;
+  c.Eat(']');
+  c.Eat(' ');
+  out.header = true;
+  out.source = LogSource::kTriton;
+  out.level = level;
+  out.pid = pid;
+  out.logger = file;
+  out.message = c.rest();
+  FinishTriton(out);
   return true;
 }
 
@@ -203,28 +287,6 @@ bool ParseKineto(std::string_view line, ParsedLine& out) {
   out.level = level;
   out.pid = pid;
   out.message = c.rest();
-  return true;
-}
-
-bool ParseLlama(std::string_view line, ParsedLine& out) {
-  Cursor c(line);
-  if (ReadMinuteDots(c, out.stamp) && c.Eat(' ')) {
-    out.level = LevelFromLetter(c.peek());
-    if (out.level == LogLevel::kUnknown || c.peek(1) != ' ') return false;
-    c.Eat(c.peek());
-    c.Eat(' ');
-    out.message = c.rest();
-  } else if (LooksLikeLlama(line)) {
-    out.message = line;
-  } else {
-    return false;
-  }
-  // "slot print_timing: id ..." -> logger "slot print_timing"
-  const size_t colon = out.message.substr(0, 48).find(": ");
-  if (colon != std::string_view::npos) out.logger = out.message.substr(0, colon);
-  out.header = true;
-  out.source = LogSource::kLlamaCpp;
-  out.process = "llama-server";
   return true;
 }
 
@@ -274,17 +336,73 @@ bool ParseUvicorn(std::string_view line, ParsedLine& out) {
   return true;
 }
 
-/// "WARNING:root:text", "[aiter] WARNING: text", "ERROR: text", "[transformers] text" without a level.
+/// "path/file.py:56: UserWarning: text" (Python's warnings module).
+bool ParsePythonWarning(std::string_view line, ParsedLine& out) {
+  const size_t mark = line.substr(0, 600).find("Warning: ");
+  if (mark == std::string_view::npos) return false;
+  const size_t colon = line.rfind(": ", mark);
+  if (colon == std::string_view::npos || colon + 2 > mark + 7) return false;
+  const std::string_view place = line.substr(0, colon);
+  const std::string_view kind = line.substr(colon + 2, mark + 7 - colon - 2);
+  const size_t number = place.rfind(':');
+  int64_t row = 0;
+  if (number == std::string_view::npos || number == 0) return false;
+  Cursor digits(place.substr(number + 1));
+  if (!digits.Number(1, 7, row) || !digits.done()) return false;
+  if (Contains(place, " ") && place.front() != '<') return false;  // "<frozen importlib._bootstrap>:1241"
+  if (kind.find_first_of(" (\"'") != std::string_view::npos) return false;
+  const size_t slash = place.rfind('/');
+  out.header = true;
+  out.source = LogSource::kPythonLogging;
+  out.level = LogLevel::kWarning;
+  out.logger = slash == std::string_view::npos ? place : place.substr(slash + 1);
+  out.message = line.substr(colon + 2);
+  return true;
+}
+
+/// "INFO LMCache: text [2024-11-19 20:08:43,749] -- /path/file.py:311" (LMCache before 0.2).
+bool ParseOldLmcache(std::string_view line, ParsedLine& out) {
+  Cursor c(line);
+  const LogLevel level = LevelFromWord(c.Word(""));
+  if (level == LogLevel::kUnknown || !c.Eat(" LMCache: ")) return false;
+  const std::string_view rest = c.rest();
+  const size_t open = rest.rfind(" [");
+  if (open == std::string_view::npos) return false;
+  Cursor tail(rest.substr(open + 2));
+  if (!ReadDateTime(tail, out.stamp) || !tail.Eat("] -- ")) return false;
+  out.logger = tail.rest();
+  const size_t slash = out.logger.rfind('/');
+  if (slash != std::string_view::npos) out.logger.remove_prefix(slash + 1);
+  out.header = true;
+  out.source = LogSource::kPythonLogging;
+  out.level = level;
+  out.message = rest.substr(0, open);
+  return true;
+}
+
+/// "WARNING:root:text", "[aiter] WARNING: text", "ERROR: text", "[WARN] text", "[transformers] text" without a level.
 bool ParseLevelFirst(std::string_view line, ParsedLine& out) {
+  if (ParsePythonWarning(line, out) || ParseOldLmcache(line, out)) return true;
+  out = {};
   Cursor c(line);
   std::string_view tag;
   if (c.Eat('[')) {
     tag = c.Word("_.-");
-    if (tag.empty() || tag.size() > 32 || !c.Eat("] ")) return false;
+    if (tag.size() < 2 || tag.size() > 32 || !IsAlpha(tag.front()) || !c.Eat("] ")) return false;
   }
   Cursor walk = c;
   const LogLevel level = LevelFromWord(walk.Word(""));
-  if (level == LogLevel::kUnknown || !walk.Eat(':')) return false;
+  if (level == LogLevel::kUnknown || !walk.Eat(':')) {
+    if (tag.empty()) return false;
+    // A library's tag alone, or the level itself in brackets.
+    c.SkipSpaces();
+    out.header = true;
+    out.source = LogSource::kPythonLogging;
+    out.level = LevelFromWord(tag);
+    if (out.level == LogLevel::kUnknown) out.logger = tag;
+    out.message = c.rest();
+    return true;
+  }
   // Words in mixed case ("Warning: ...", "Error: ...") are text of a person; they count as a level all the same.
   Cursor name = walk;
   const std::string_view logger = name.Word("_.");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,17 +17,19 @@ struct Origin {
   std::string host;
   std::optional<int64_t> pid;
   std::optional<int> rank;
-  Stamp stamp;          ///< of a container runtime or syslog, when the record has none itself
-  bool kernel = false;  ///< the syslog program was the kernel
+  Stamp stamp;  ///< of a container runtime or syslog, when the record has none itself
+  trace::LogLevel level = trace::LogLevel::kUnknown;  ///< of a journal, when the record has none itself
+  bool kernel = false;                                ///< the syslog program was the kernel
   bool any() const { return !process.empty() || pid || rank; }
 };
 
-/// What a grammar made of one line. Views point into the line.
+/// What a grammar made of one line. Views point into the line, or into `storage` where the line had to be decoded.
 struct ParsedLine {
   bool header = false;  ///< begins a record; false for bare text
   trace::LogSource source = trace::LogSource::kUnknown;
   trace::LogLevel level = trace::LogLevel::kUnknown;
   Stamp stamp;
+  std::shared_ptr<const std::string> storage;
   std::string_view logger;
   std::string_view message;
   std::string process;

@@ -1,4 +1,5 @@
 #include "ingest/log/cursor.hpp"
+#include "ingest/log/grammar.hpp"
 #include "ingest/log/parsed_line.hpp"
 
 namespace teller::ingest::log {
@@ -64,7 +65,7 @@ bool PeelProcess(std::string_view& line, Origin& origin) {
       rank = static_cast<int>(value);
       tagged = true;
     } else {
-      const std::string_view word = c.Word("_.:=-");
+      const std::string_view word = c.Word("_.:=+-");
       if (ParallelTag(word, dimension, index) && dimension == "TP") rank = index;
       if (word.empty() && c.peek() != ' ') return false;
     }
@@ -118,7 +119,8 @@ bool PeelCri(std::string_view& line, Origin& origin) {
 bool PeelSyslog(std::string_view& line, Origin& origin) {
   Cursor c(line);
   Stamp stamp;
-  if (!ReadMonthNameTime(c, stamp) && !(ReadDateTime(c, stamp) && (stamp.open & trace::kZoneOpen) == 0)) return false;
+  const bool month = ReadMonthNameTime(c, stamp);
+  if (!month && !(ReadDateTime(c, stamp) && (stamp.open & trace::kZoneOpen) == 0)) return false;
   if (!c.Eat(' ')) return false;
   const std::string_view host = c.Word("_.-");
   if (host.empty() || !c.Eat(' ')) return false;
@@ -127,27 +129,51 @@ bool PeelSyslog(std::string_view& line, Origin& origin) {
   int64_t pid = 0;
   const bool has_pid = c.Eat('[') && c.Number(1, 10, pid) && c.Eat(']');
   if (!c.Eat(": ")) return false;
-  if (!has_pid && program != "kernel") return false;  // "2026-.. INFO module: text" is Python logging
+  // "2026-.. INFO module: text" is Python logging; behind a month's name only syslog puts host and program.
+  if (!has_pid && !month && program != "kernel") return false;
   origin.stamp = stamp;
   origin.host = std::string(host);
   origin.kernel = program == "kernel";
-  if (has_pid) {
-    origin.pid = pid;
-    origin.process = std::string(program);
-  }
+  if (has_pid) origin.pid = pid;
+  if (has_pid || !origin.kernel) origin.process = std::string(program);
   line = c.rest();
   return true;
 }
 
 /// "[54321] 0.35.412.409 I text": a router's child server.
-bool PeelPort(std::string_view& line) {
+bool PeelPort(std::string_view& line, Origin& origin) {
   Cursor c(line);
   int64_t port = 0;
   Stamp stamp;
   if (!c.Eat('[') || !c.Number(2, 5, port) || !c.Eat("] ")) return false;
   const std::string_view rest = c.rest();
-  if (!ReadMinuteDots(c, stamp)) return false;
+  const std::string_view bare = TrimLeft(rest);
+  const bool timing = StartsWith(bare, "eval time ") || StartsWith(bare, "total time ");
+  if (!ReadMinuteDots(c, stamp) && !LooksLikeLlama(rest) && !timing) return false;
+  origin.host = "port " + std::to_string(port);  // each child has its own open record
   line = rest;
+  return true;
+}
+
+/// "[1,3]<stdout>: text" (mpirun --tag-output): job and rank.
+bool PeelMpi(std::string_view& line, Origin& origin) {
+  Cursor c(line);
+  int64_t job = 0;
+  int64_t rank = 0;
+  if (!c.Eat('[') || !c.Number(1, 9, job) || !c.Eat(',') || !c.Number(1, 6, rank) || !c.Eat("]<")) return false;
+  if (!c.Eat("stdout>:") && !c.Eat("stderr>:")) return false;
+  c.Eat(' ');
+  origin.rank = static_cast<int>(rank);
+  line = c.rest();
+  return true;
+}
+
+/// "[Router (Rust)] 2025-03-08 02:33:09 - INFO - text": SGLang's router in its first form.
+bool PeelRouter(std::string_view& line, Origin& origin) {
+  Cursor c(line);
+  if (!c.Eat("[Router (Rust)] ")) return false;
+  origin.process = "router";
+  line = c.rest();
   return true;
 }
 
@@ -157,7 +183,8 @@ void PeelPrefixes(std::string_view& line, Origin& origin) {
   // Each prefix is at least three bytes, so this ends; the bound keeps a hostile line of prefixes cheap.
   for (int depth = 0; depth < 16; ++depth) {
     const bool peeled = PeelProcess(line, origin) || PeelRank(line, origin) || PeelCri(line, origin) ||
-                        PeelSyslog(line, origin) || PeelCompose(line, origin) || PeelPort(line);
+                        PeelSyslog(line, origin) || PeelCompose(line, origin) || PeelPort(line, origin) ||
+                        PeelMpi(line, origin) || PeelRouter(line, origin);
     if (!peeled) return;
   }
 }

@@ -1,9 +1,12 @@
 #include "ingest/log/record_builder.hpp"
 
 #include <algorithm>
-#include <array>
+#include <set>
 
+#include "ingest/log/continuation.hpp"
 #include "ingest/log/diagnostics.hpp"
+#include "ingest/log/grammar.hpp"
+#include "ingest/log/json_fields.hpp"
 #include "ingest/log/request_facts.hpp"
 #include "ingest/log/request_id.hpp"
 #include "ingest/log/statistics.hpp"
@@ -18,41 +21,7 @@ namespace {
 
 constexpr size_t kMaxStreams = 4096;    // processes of one log; a hostile file must not grow the table for ever
 constexpr size_t kMaxException = 4096;  // the final line of a traceback
-constexpr std::string_view kTracebackHead = "Traceback (most recent call last):";
-
-bool IsTracebackHead(std::string_view text) {
-  return StartsWith(text, kTracebackHead) || StartsWith(text, "  + Exception Group Traceback");
-}
-
-bool IsChainMark(std::string_view text) {
-  return StartsWith(text, "During handling of the above exception") ||
-         StartsWith(text, "The above exception was the direct cause");
-}
-
-/// Lines that torch and CUDA add below the exception.
-bool IsExceptionTail(std::string_view text) {
-  static constexpr std::array<std::string_view, 9> kHeads = {"CUDA kernel errors might",
-                                                             "HIP kernel errors might",
-                                                             "For debugging consider",
-                                                             "Compile with `TORCH_USE",
-                                                             "Search for `",
-                                                             "Exception raised from",
-                                                             "frame #",
-                                                             "Device-side assertion",
-                                                             "Last error:"};
-  for (const auto head : kHeads) {
-    if (StartsWith(text, head)) return true;
-  }
-  return false;
-}
-
-/// "pkg.module.Error: text", "KeyboardInterrupt": an identifier path, alone or before a colon.
-bool LooksLikeException(std::string_view text) {
-  Cursor c(text);
-  const std::string_view name = c.Word("_.");
-  if (name.empty() || !(IsAlpha(name.front()) || name.front() == '_')) return false;
-  return c.done() || (c.peek() == ':' && (c.peek(1) == ' ' || c.peek(1) == '\0'));
-}
+constexpr uint32_t kMaxQuoted = 500;    // lines of a quotation that a record leaves open
 
 /// "world_size=2 rank=1 ...": the pid that says so is that rank.
 std::optional<int> RankStatement(std::string_view message) {
@@ -81,6 +50,7 @@ RecordBuilder::Stream& RecordBuilder::StreamOf(const Origin& origin) {
 
 void RecordBuilder::Add(const Segment& segment) {
   ++segments_;
+  last_line_ = segment.line;
   bytes_ += segment.text.size() + segment.cut + 1;
   if (first_record_ == static_cast<size_t>(-1)) first_record_ = store_.logs.size();
   if (segment.cut > 0) store_.diagnostics.Report(kLineCut, file_, Place(segment.line));
@@ -89,7 +59,30 @@ void RecordBuilder::Add(const Segment& segment) {
   tail_ = segment.tail;
   StripEscapes(segment.text, clean_);
   if (!segment.same_line) line_origin_ = {};
+  switch (unwrapper_.Unwrap(clean_, line_origin_)) {
+    case Unwrapper::Result::kPlain: return AddLine(clean_, segment.line);
+    case Unwrapper::Result::kPiece: ++joined_; return;
+    case Unwrapper::Result::kWhole: return AddInner(segment.line);
+  }
+}
+
+/// The line or lines that were wrapped. Each further one counts as read.
+void RecordBuilder::AddInner(uint32_t line) {
+  StripEscapes(unwrapper_.text(), clean_);
   std::string_view text = clean_;
+  Origin origin = line_origin_;
+  while (true) {
+    const size_t end = text.find('\n');
+    line_origin_ = origin;
+    AddLine(text.substr(0, end), line);
+    origin.stamp = {};  // further lines of one entry begin nothing
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + 1);
+    ++segments_;
+  }
+}
+
+void RecordBuilder::AddLine(std::string_view text, uint32_t line) {
   PeelPrefixes(text, line_origin_);
   text = TrimRight(text);
   if (text.empty()) {
@@ -99,22 +92,38 @@ void RecordBuilder::Add(const Segment& segment) {
   // A bar has no line end of its own: whatever was printed next stands behind it.
   while (const auto bar = ParseProgressBar(text)) {
     Stream& stream = StreamOf(line_origin_);
-    AddBar(stream, text.substr(0, bar->length), *bar, line_origin_, segment.line);
+    AddBar(stream, text.substr(0, bar->length), *bar, line_origin_, line);
     text = TrimLeft(text.substr(bar->length));
     if (text.empty()) return;
     ++segments_;
     PeelPrefixes(text, line_origin_);
   }
-  AddText(text, line_origin_, segment.line);
+  // Several processes write to one pipe: a record may be cut by another one's.
+  for (size_t glued = GluedRecord(text); glued != std::string_view::npos; glued = GluedRecord(text)) {
+    JsonFields whole;
+    if (text.front() == '{' && ReadJsonFields(text, whole)) break;  // an object inside an object
+    AddText(text.substr(0, glued), line_origin_, line);
+    text.remove_prefix(glued);
+    ++segments_;
+  }
+  AddText(text, line_origin_, line);
 }
 
 void RecordBuilder::AddText(std::string_view text, const Origin& origin, uint32_t line) {
-  const ParsedLine parsed = ParseLine(text, origin);
+  ParsedLine parsed = ParseLine(text, origin);
   Stream& stream = StreamOf(origin);
-  if (parsed.header) {
+  if (!parsed.header && !seen_llama_) {
+    // Nothing says whose bare lines these are.
+  } else if (!parsed.header && LooksLikeFunctionLine(text) && stream.mode == Mode::kPlain && !origin.any()) {
+    parsed.header = true;
+    parsed.source = LogSource::kLlamaCpp;
+    parsed.process = "llama-server";
+  }
+  seen_llama_ = seen_llama_ || parsed.source == LogSource::kLlamaCpp;
+  if (parsed.header && !(stream.quote_left > 0 && parsed.stamp.present == false)) {
     AddHeader(stream, parsed, origin, line);
   } else {
-    AddBare(stream, text, origin, line);
+    AddBare(stream, text, parsed.stamp, origin, line);
   }
 }
 
@@ -157,7 +166,8 @@ void RecordBuilder::NoteTracebackLine(Stream& stream, std::string_view text) {
   }
 }
 
-void RecordBuilder::AddBare(Stream& stream, std::string_view text, const Origin& origin, uint32_t line) {
+void RecordBuilder::AddBare(Stream& stream, std::string_view text, const Stamp& stamp, const Origin& origin,
+                            uint32_t line) {
   const bool open = stream.record < store_.logs.size();
   if (open && stream.mode != Mode::kPlain && ContinuesTraceback(stream, text)) {
     NoteTracebackLine(stream, text);
@@ -173,16 +183,37 @@ void RecordBuilder::AddBare(Stream& stream, std::string_view text, const Origin&
       return Extend(stream, text, line);
     }
   }
-  const bool closes = text == "}" || text == ")" || text == "]";
-  if (adjacent && stream.bar_total < 0 && (IsSpace(text.front()) || closes)) return Extend(stream, text, line);
+  if (adjacent && Continues(stream, text)) return Extend(stream, text, line);
 
   ParsedLine bare;
   bare.message = text;
-  bare.source = head ? LogSource::kTraceback : LogSource::kUnknown;
-  if (head) bare.level = LogLevel::kError;
-  if (!head) store_.diagnostics.Report(kNoGrammar, file_, Place(line));
+  bare.stamp = stamp;
+  bare.level = origin.level;
+  if (head || IsProcessHead(text)) {
+    bare.source = LogSource::kTraceback;
+    bare.level = LogLevel::kError;
+  } else if (IsProgramOutput(text)) {
+    bare.source = LogSource::kProgramOutput;
+  } else {
+    store_.diagnostics.Report(kNoGrammar, file_, Place(line));
+  }
   Begin(stream, bare, origin, line);
   if (head) stream.mode = Mode::kFrames;
+}
+
+/// Whether the bare line right behind the open record belongs to it.
+bool RecordBuilder::Continues(Stream& stream, std::string_view text) {
+  if (stream.bar_total >= 0) return false;
+  const LogSource source = store_.logs[stream.record].source;
+  if (stream.quote_left > 0) {
+    stream.quote_left = LeavesQuoteOpen(text) ? 0 : stream.quote_left - 1;
+    return true;
+  }
+  if (IsSpace(text.front()) || text == "}" || text == ")" || text == "]") return true;
+  // These write messages of several lines, and nothing without a stamp stands between their own lines.
+  if (source == LogSource::kFabricManager) return true;
+  if (source == LogSource::kTgi) return store_.logs[stream.record].basis == trace::TimeBasis::kStamp;
+  return source == LogSource::kTriton && (text.front() == '+' || text.front() == '|');
 }
 
 void RecordBuilder::AddBar(Stream& stream, std::string_view text, const ProgressBar& bar, const Origin& origin,
@@ -230,6 +261,7 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
   record.rank = parsed.rank ? parsed.rank : origin.rank;
   record.logger = std::string(parsed.logger);
   record.message = std::string(parsed.message.substr(0, limits_.max_log_record_bytes));
+  record.exception = std::string(ExceptionInside(record.message).substr(0, kMaxException));
   record.request = parsed.request.empty() ? RequestId(parsed.source, parsed.message) : parsed.request;
   if (parsed.source == LogSource::kUvicorn) {
     if (const int status = HttpStatus(parsed.message)) record.statistics.emplace_back("http_status", status);
@@ -241,6 +273,7 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
   stream.record = store_.logs.size();
   stream.last_line = line;
   stream.stamp = parsed.stamp;
+  if (record.source == LogSource::kLlamaCpp && LeavesQuoteOpen(record.message)) stream.quote_left = kMaxQuoted;
   if (!tail_.empty() && StartsWith(record.message, "Finish: obj=")) tails_[stream.record] = tail_;
   store_.logs.push_back(std::move(record));
   ++records_;
@@ -262,8 +295,30 @@ void RecordBuilder::Extend(Stream& stream, std::string_view text, uint32_t line)
     record.statistics = ParseStatistics(record.message);
 }
 
+/// Triton's backends write through its logger: what one of its processes says is all in UTC.
+void RecordBuilder::SpreadTriton() {
+  std::set<int64_t> pids;
+  for (size_t i = first_record_; i < store_.logs.size(); ++i) {
+    const LogRecord& record = store_.logs[i];
+    if (record.source == LogSource::kTriton && record.pid) pids.insert(*record.pid);
+  }
+  for (size_t i = first_record_; !pids.empty() && i < store_.logs.size(); ++i) {
+    LogRecord& record = store_.logs[i];
+    if (record.source != LogSource::kGlog || !record.pid || pids.count(*record.pid) == 0) continue;
+    if (!Contains(record.logger, ".cc:") && !Contains(record.logger, ".h:")) continue;
+    record.source = LogSource::kTriton;
+    record.process = "tritonserver";
+    record.stamp_open &= static_cast<uint8_t>(~trace::kZoneOpen);
+  }
+}
+
 void RecordBuilder::Finish() {
+  while (unwrapper_.TakePiece(line_origin_)) {  // the end of a cut line never came
+    ++segments_;
+    AddInner(last_line_);
+  }
   if (first_record_ == static_cast<size_t>(-1)) first_record_ = store_.logs.size();
+  SpreadTriton();
   std::map<int64_t, int> ranks;
   for (size_t i = first_record_; i < store_.logs.size(); ++i) {
     const LogRecord& record = store_.logs[i];

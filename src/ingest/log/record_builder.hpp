@@ -8,6 +8,7 @@
 #include "base/limits.hpp"
 #include "ingest/log/line_splitter.hpp"
 #include "ingest/log/parsed_line.hpp"
+#include "ingest/log/wrapper.hpp"
 #include "trace/store.hpp"
 
 namespace teller::ingest::log {
@@ -18,7 +19,7 @@ namespace teller::ingest::log {
 class RecordBuilder {
  public:
   RecordBuilder(trace::FileRow file, trace::Store& store, const base::Limits& limits)
-      : file_(file), store_(store), limits_(limits) {}
+      : file_(file), store_(store), limits_(limits), unwrapper_(limits) {}
 
   void Add(const Segment& segment);
   /// Fills what only the whole file tells (which pid is which rank) and the File row.
@@ -31,25 +32,33 @@ class RecordBuilder {
     uint32_t last_line = 0;
     Mode mode = Mode::kPlain;
     Stamp stamp;
+    uint32_t quote_left = 0;  // lines for which a quotation that the record left open may still go on
     int64_t bar_total = -1;
     int64_t bar_done = 0;
   };
 
+  void AddInner(uint32_t line);
+  void AddLine(std::string_view text, uint32_t line);
   void AddText(std::string_view text, const Origin& origin, uint32_t line);
   void AddHeader(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
-  void AddBare(Stream& stream, std::string_view text, const Origin& origin, uint32_t line);
+  void AddBare(Stream& stream, std::string_view text, const Stamp& stamp, const Origin& origin, uint32_t line);
   void AddBar(Stream& stream, std::string_view text, const ProgressBar& bar, const Origin& origin, uint32_t line);
+  bool Continues(Stream& stream, std::string_view text);
   bool ContinuesTraceback(Stream& stream, std::string_view text);
   void NoteTracebackLine(Stream& stream, std::string_view text);
   void Begin(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
   void Extend(Stream& stream, std::string_view text, uint32_t line);
+  void SpreadTriton();
   Stream& StreamOf(const Origin& origin);
   std::string Place(uint32_t line) const;
 
   trace::FileRow file_;
   trace::Store& store_;
   const base::Limits& limits_;
+  Unwrapper unwrapper_;
   std::unordered_map<std::string, Stream> streams_;
+  bool seen_llama_ = false;  // a line of llama.cpp was seen: its bare lines can be told
+  uint32_t last_line_ = 1;
   Origin line_origin_;  // of the current physical line; a bar redrawn on it has the same writer
   std::string clean_;
   std::string_view tail_;                // end of the current line where it was cut

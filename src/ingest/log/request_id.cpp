@@ -256,6 +256,12 @@ std::string RequestId(trace::LogSource source, std::string_view message) {
     if (requests.several()) return {};
     if (!requests.one().empty()) return "task " + std::string(requests.one());
   }
+  // "request" is another thing to drivers, fabrics and communication libraries.
+  if (source == trace::LogSource::kKernel || source == trace::LogSource::kFabricManager ||
+      source == trace::LogSource::kNccl || source == trace::LogSource::kTorchC10 ||
+      source == trace::LogSource::kKineto) {
+    return {};
+  }
   if (!MayName(message)) return {};
   if (ReadSentence(message, requests)) return std::string(requests.one());
   Found traces;

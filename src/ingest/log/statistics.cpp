@@ -50,6 +50,13 @@ constexpr std::array kAliases = {
     Alias{"retracted_reqs", "retracted"},
     Alias{"retracted_req", "retracted"},
     Alias{"host_step_time", "iteration_ms"},
+    Alias{"elapsed_time", "iteration_ms"},
+    Alias{"prev_device_step_time", "device_ms"},
+    Alias{"num_scheduled_requests", "running"},
+    Alias{"num_ctx_requests", "context_requests"},
+    Alias{"num_ctx_tokens", "context_tokens"},
+    Alias{"num_generation_tokens", "generation_tokens"},
+    Alias{"pending_reqs", "waiting"},
     Alias{"iter", "iteration"},
 };
 
@@ -107,7 +114,9 @@ void PutWithUnit(Statistics& out, std::string_view key, double value, std::strin
   unit = TrimLeft(unit);
   std::string name = SnakeCase(key);
   if (StartsWith(unit, "%")) value /= 100;
-  if (name == "iteration_elapsed_time" && StartsWith(unit, "s")) value *= 1000;
+  if ((name == "iteration_elapsed_time" || name == "elapsed_time") && StartsWith(unit, "s")) value *= 1000;
+  if (name == "timestamp" || (!unit.empty() && unit.front() == '-' && unit.size() > 1 && IsDigit(unit[1])))
+    return;  // a date
   if (StartsWith(unit, "us") && EndsWith(name, "time")) value /= 1000;
   Put(out, std::move(name), value);
 }
@@ -137,6 +146,9 @@ void ReadField(std::string_view field, Statistics& out) {
   std::string_view key = field.substr(0, mark);
   std::string_view value = TrimLeft(field.substr(mark + width));
   if (const size_t inner = key.rfind("{"); inner != std::string_view::npos) key = key.substr(inner + 1);
+  // "SpecDecoding metrics: Mean acceptance length: 2.31", "Decode out of memory happened. #retracted_reqs: 1"
+  if (const size_t head = key.rfind(": "); head != std::string_view::npos) key = key.substr(head + 2);
+  if (const size_t hash = key.rfind('#'); hash != std::string_view::npos) key = key.substr(hash);
   if (StartsWith(value, "True")) return Put(out, SnakeCase(key), 1);
   if (StartsWith(value, "False")) return Put(out, SnakeCase(key), 0);
   if (const auto number = TakeNumber(value)) PutWithUnit(out, key, *number, value);
@@ -191,7 +203,8 @@ bool IsStatistics(std::string_view m) {
   for (const auto mark : kMarks) {
     if (Contains(m, mark)) return true;
   }
-  return StartsWith(m, "Prefill batch") || StartsWith(m, "Decode batch") || StartsWith(m, "Dumping scheduler stats");
+  return StartsWith(m, "iter = ") || StartsWith(m, "Prefill batch") || StartsWith(m, "Decode batch") ||
+         StartsWith(m, "Dumping scheduler stats");
 }
 
 }  // namespace
