@@ -25,11 +25,13 @@ struct TemplateTable {
 
 struct MineOptions {
   size_t max_templates = 10'000;  ///< a log of free text must not grow the table for ever
-  double similarity = 0.6;        ///< share of equal words from which two messages of one length are one shape
 };
 
 /// Finds the shapes of all messages (first lines) and fills template_id and parameters of every record.
-/// Same records, same result. Cost: O(words x templates of equal length and beginning).
+/// Two messages are one shape when they have equally many words and most of them agree; a word that looks like a name
+/// or a value may differ, one of language only among many that agree. Text behind a colon that is never the same twice
+/// is one hole. Same records, same result. Cost: one pass over the text, and for each masked form that is new a
+/// comparison with the shapes of equal length and beginning. Two forms whose 64-bit hashes are equal count as one.
 /// Source: He et al. 2017, "Drain: An Online Log Parsing Approach with Fixed Depth Tree", with typed holes found first.
 TemplateTable MineTemplates(trace::Store& store, const MineOptions& options = {});
 

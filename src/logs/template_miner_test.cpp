@@ -51,6 +51,42 @@ TEST(TemplateMiner, JoinsMessagesThatDifferInValues) {
   EXPECT_EQ(store.logs[1].parameters[0].text, "a.gguf");
 }
 
+TEST(TemplateMiner, ReadsQuotationsListsAndFreeText) {
+  auto store = StoreOf({"Received request cmpl-4f5b2c9e-0: prompt: 'how are you', n=1, stream=True, ok",
+                        "Received request cmpl-aa5b2c9e-0: prompt: 'hi', n=2, stream=False, ok",
+                        "sizes [1, 2, 4] ready", "sizes [1, 2, 4, 8, 16] ready", "failed to load model: no such file",
+                        "failed to load model: disk on fire right now", "failed to load model: who knows",
+                        "failed to load model: timeout"});
+  const auto table = MineTemplates(store);
+  ASSERT_EQ(table.templates.size(), 3u);
+  EXPECT_EQ(table.templates[0].text, "Received request cmpl-<id>: prompt: '<*>', n=<int>, stream=<*>, ok");
+  EXPECT_EQ(table.templates[1].text, "sizes [<*>] ready");
+  EXPECT_EQ(table.templates[2].text, "failed to load model: <*>");
+  EXPECT_EQ(table.templates[2].count, 4u);
+  ASSERT_EQ(store.logs[1].parameters.size(), 4u);
+  EXPECT_EQ(store.logs[1].parameters[1].text, "hi");
+  EXPECT_EQ(store.logs[0].parameters[1].text, "how are you");
+  ASSERT_EQ(store.logs[3].parameters.size(), 1u);
+  EXPECT_EQ(store.logs[3].parameters[0].text, "1, 2, 4, 8, 16");
+  ASSERT_EQ(store.logs[5].parameters.size(), 1u);
+  EXPECT_EQ(store.logs[5].parameters[0].text, "disk on fire right now");
+}
+
+TEST(TemplateMiner, KeepsStatementsApart) {
+  auto store = StoreOf({"Waiting for application startup.", "Waiting for application shutdown.", "n_ctx = 5",
+                        "n_batch = 5", "maxBatchSize: 3 of all", "maxBeamWidth: 3 of all"});
+  EXPECT_EQ(MineTemplates(store).templates.size(), 6u);
+}
+
+TEST(TemplateMiner, HostileMessagesEnd) {
+  const std::string quotes(60'000, '\'');
+  const std::string open(60'000, '[');
+  auto store = StoreOf(
+      {"", " ", quotes, open, "x='" + open, std::string(60'000, '='), "a " + quotes + " b", "<*>", "<int> <*>"});
+  MineTemplates(store);
+  for (const auto& record : store.logs) EXPECT_GT(record.template_id, 0u);
+}
+
 TEST(TemplateMiner, IsBoundedAndRepeatable) {
   std::vector<std::string> messages;
   for (int i = 0; i < 200; ++i)

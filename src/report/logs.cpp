@@ -7,6 +7,7 @@
 
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
+#include "report/log_coverage.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
 
@@ -90,6 +91,23 @@ void AddTemplates(const engine::Run& run, Page& page) {
   if (shown < templates.size()) page.Line(2, fmt::format("and {} more (--all)", templates.size() - shown), Ink::kDim);
 }
 
+void AddCoverage(const trace::Store& store, Page& page) {
+  const std::vector<LogCoverage> files = LogCoverages(store);
+  if (files.empty()) return;
+  const LogCoverage total = TotalCoverage(files);
+  const auto text = [](const LogCoverage& c) {
+    return fmt::format("{} ({:.2f} %) in no known grammar, {} printed by programs without a logger", Count(c.unknown),
+                       100 * c.unknown_share(), Count(c.printed));
+  };
+  page.Gap();
+  page.Head(fmt::format("{}: {}", Count(total.lines, "line"), text(total)));
+  if (files.size() == 1) return;
+  for (const LogCoverage& file : files) {
+    if (file.unknown == 0 && !page.options().all) continue;
+    page.Line(2, fmt::format("{}: {}: {}", FilePath(store, file.file), Count(file.lines, "line"), text(file)));
+  }
+}
+
 void AddStatistics(const trace::Store& store, Page& page) {
   const std::vector<StatisticRange> ranges = StatisticRanges(store);
   if (ranges.empty()) return;
@@ -112,6 +130,13 @@ std::map<uint32_t, uint32_t> RequestOfRecord(const engine::Run& run) {
     for (const trace::LogRow log : run.trees.requests[r].logs) rows[log.value()] = r;
   }
   return rows;
+}
+
+Json CoverageToJson(const LogCoverage& coverage) {
+  return {{"lines", coverage.lines},
+          {"unknown", coverage.unknown},
+          {"program_output", coverage.printed},
+          {"unknown_share", coverage.unknown_share()}};
 }
 
 Json RecordToJson(const LogRecord& log) {
@@ -165,6 +190,7 @@ std::string LogsToText(const engine::Run& run, const TextOptions& options) {
   Page page(options);
   AddWhatWasRead(run, page);
   AddUnusedFiles(run.store, page);
+  AddCoverage(run.store, page);
   AddRecords(run.store, page);
   AddTemplates(run, page);
   AddStatistics(run.store, page);
@@ -176,6 +202,14 @@ Json LogsToJson(const engine::Run& run) {
   const trace::Store& store = run.store;
   Json files = Json::array();
   for (const trace::File& file : store.files) files.push_back({{"path", file.path}, {"kind", file.kind}});
+  const std::vector<LogCoverage> coverages = LogCoverages(store);
+  Json coverage = CoverageToJson(TotalCoverage(coverages));
+  coverage["files"] = Json::array();
+  for (const LogCoverage& file : coverages) {
+    Json entry = {{"path", std::string(FilePath(store, file.file))}};
+    entry.update(CoverageToJson(file));
+    coverage["files"].push_back(std::move(entry));
+  }
   Json records = Json::array();
   const std::map<uint32_t, uint32_t> requests = RequestOfRecord(run);
   for (uint32_t i = 0; i < store.logs.size(); ++i) {
@@ -197,8 +231,13 @@ Json LogsToJson(const engine::Run& run) {
                           {"largest", r.largest},
                           {"last", r.last}});
   }
-  return {{"schema", "teller.logs/1"}, {"files", files},           {"records", records},
-          {"templates", templates},    {"statistics", statistics}, {"diagnostics", DiagnosticsToJson(store)}};
+  return {{"schema", "teller.logs/1"},
+          {"files", files},
+          {"coverage", coverage},
+          {"records", records},
+          {"templates", templates},
+          {"statistics", statistics},
+          {"diagnostics", DiagnosticsToJson(store)}};
 }
 
 }  // namespace teller::report

@@ -80,6 +80,23 @@ class NsightExports(Case):
 
 
 class RealFiles(Case):
+    def test_few_lines_of_real_logs_are_in_no_known_grammar(self):
+        """At most 1 % of all lines. Program output (tables, rulers, banners: told by its form) counts as known; prints of
+        scripts that have no form count as unknown, also where a file holds nothing else."""
+        logs = sorted(p for p in self.needs("data/logs").rglob("*.log*") if p.is_file())
+        logs += sorted(self.needs("data/lab").rglob("*.log"))
+        self.assertGreater(len(logs), 40)
+        done = teller("logs", "--json", "-q", *(word for path in logs for word in ("--logs", path)))
+        self.assertIn(done.returncode, (0, 3), done.stderr.decode(errors="replace"))
+        coverage = json.loads(done.stdout)["coverage"]
+        self.assertEqual(len(coverage["files"]), len(logs))
+        print(f"\n{'lines':>7} {'unknown':>8} {'printed':>8}")
+        for row in (*coverage["files"], {**coverage, "path": "all"}):
+            if row["unknown"] or row["path"] == "all":
+                name = "/".join(row["path"].split("/")[-2:])
+                print(f"{row['lines']:7} {row['unknown']:8} {row['program_output']:8}  {100 * row['unknown_share']:6.2f} %  {name}")
+        self.assertLessEqual(coverage["unknown_share"], 0.01)
+
     def test_html_of_real_runs_stays_small(self):
         for run in sorted(self.needs("data/lab/fsdp").iterdir()):
             if run.is_dir():
