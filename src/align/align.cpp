@@ -45,6 +45,7 @@ class Aligner {
       record.trace_process = owner.process;
       record.align_confidence = owner.confidence;
       record.align_reason = owner.reason;
+      ShiftToReference(record);
       if (record.at == trace::kNoTime) continue;
       if (owner.process.valid()) {
         AlignStep(record, owner.process);
@@ -59,6 +60,20 @@ class Aligner {
   }
 
  private:
+  /// A corrected process's own stamps are of the clock that was corrected: they move with its spans. Arrival times are
+  /// the collecting host's, and what is anchored to them too; they stay. Lent times go with the record that lent them.
+  void ShiftToReference(LogRecord& record) {
+    const bool same_file = lender_file_ == record.file;
+    lender_file_ = record.file;
+    if (record.basis != trace::TimeBasis::kNeighbour || !same_file) {
+      const ProcessRow process = record.basis == trace::TimeBasis::kStamp ? record.trace_process : ProcessRow();
+      const bool corrected =
+          process.valid() && process.value() < trees_.clocks.size() && trees_.clocks[process.value()].corrected;
+      lender_ = corrected ? process : ProcessRow();
+    }
+    if (lender_.valid()) record.at = trees_.clocks[lender_.value()].ToReference(record.at);
+  }
+
   /// Which basis the records in traced time have, and how far they can be off.
   void RelateClocks() {
     if (trees_.steps.empty() || store_.logs.empty()) return;
@@ -70,7 +85,8 @@ class Aligner {
     }
     std::map<trace::TimeBasis, std::pair<size_t, Nanos>> bases;  // basis -> (records, largest error)
     for (const LogRecord& record : store_.logs) {
-      if (record.at == trace::kNoTime || record.at + record.at_error < begin || record.at - record.at_error > end) continue;
+      if (record.at == trace::kNoTime || record.at + record.at_error < begin || record.at - record.at_error > end)
+        continue;
       auto& [count, error] = bases[record.basis];
       ++count;
       error = std::max(error, record.at_error);
@@ -141,7 +157,8 @@ class Aligner {
     const auto& list = found->second;
     const Nanos from = record.at - record.at_error;
     const Nanos to = record.at + record.at_error;
-    auto it = std::lower_bound(list.begin(), list.end(), from, [&](uint32_t s, Nanos t) { return trees_.steps[s].end < t; });
+    auto it =
+        std::lower_bound(list.begin(), list.end(), from, [&](uint32_t s, Nanos t) { return trees_.steps[s].end < t; });
     std::vector<uint32_t> near;
     for (; it != list.end(); ++it) {
       const Step& step = trees_.steps[*it];
@@ -173,7 +190,8 @@ class Aligner {
       }
     }
     record.step = trace::StepRow(chosen);
-    record.align_confidence = std::max(0.05, record.align_confidence > 0 ? record.align_confidence * share : 0.8 * share);
+    record.align_confidence =
+        std::max(0.05, record.align_confidence > 0 ? record.align_confidence * share : 0.8 * share);
     record.align_reason += record.align_reason.empty() ? "time inside the step" : ", time inside the step";
     if (near.size() > 1) record.align_reason += " or one of its " + std::to_string(near.size() - 1) + " neighbours";
   }
@@ -182,6 +200,8 @@ class Aligner {
   trace::Trees& trees_;
   std::map<uint32_t, std::vector<uint32_t>> steps_of_;
   std::vector<ProcessRow> traced_;
+  trace::FileRow lender_file_;  // of the record before
+  ProcessRow lender_;           // whose clock the last stamp was of, where that clock was corrected
   std::map<int64_t, ProcessRow> by_pid_;
   std::map<int, ProcessRow> by_rank_;
   std::map<std::string, ProcessRow> by_name_;
@@ -189,6 +209,8 @@ class Aligner {
 
 }  // namespace
 
-void AlignLogs(trace::Store& store, trace::Trees& trees) { Aligner(store, trees).Run(); }
+void AlignLogs(trace::Store& store, trace::Trees& trees) {
+  Aligner(store, trees).Run();
+}
 
 }  // namespace teller::align

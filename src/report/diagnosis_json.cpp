@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "report/clock.hpp"
 #include "report/summary.hpp"
 #include "report/version.hpp"
 
@@ -43,10 +44,7 @@ Json Input(const engine::Run& run) {
                      {"diagnostics", reports[static_cast<uint32_t>(i)]},
                      {"note", OrNull(file.note)}});
   }
-  const bool stitched = !run.trees.clock_method.empty() && run.trees.clock_method != "none";
-  const Json clock = {{"domain", OrNull(summary.clock_domain)},
-                      {"error_ns", stitched ? Json(run.trees.clock_error) : Json(nullptr)},
-                      {"method", OrNull(run.trees.clock_method)}};
+  const Json clock = ClockToJson(run, summary.clock_domain);
   const bool related = !run.trees.log_clock_method.empty();
   const Json log_clock = {{"error_ns", related ? Json(run.trees.log_clock_error) : Json(nullptr)},
                           {"method", OrNull(run.trees.log_clock_method)},

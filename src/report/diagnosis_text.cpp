@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/clock.hpp"
 #include "report/printable.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
@@ -217,11 +218,7 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
     page.Field("", fmt::format("{} to {}{} ({})", Time(s.begin), TimeOfDay(s.end), IsEpoch(s.begin) ? " UTC" : "",
                                Duration(s.end - s.begin)));
   }
-  if (!run.trees.clock_method.empty()) {
-    std::string clock = "clocks of the ranks: " + run.trees.clock_method;
-    if (run.trees.clock_error > 0) clock += ", +/- " + Duration(run.trees.clock_error);
-    page.Field("", clock);
-  }
+  if (const std::string clock = ClockLine(run); !clock.empty()) page.Field("", clock);
   if (!run.trees.log_clock_method.empty()) {
     std::string clock = "logs on the trace clock by " + run.trees.log_clock_method;
     if (run.trees.log_clock_error > 0) clock += ", +/- " + Duration(run.trees.log_clock_error);

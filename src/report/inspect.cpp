@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/clock.hpp"
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
 #include "report/summary.hpp"
@@ -115,9 +116,9 @@ void AddCollectives(const engine::Run& run, Page& page) {
             Ink::kDim);
   for (size_t i = 0; i < shown; ++i) {
     const trace::Collective& c = *order[i];
-    page.Line(2,
-              fmt::format("{:>10} {:>10} {:>5}  {:>10}  {} of {} ranks", Duration(TotalWait(c)), Duration(c.transfer),
-                          c.late_rank, Duration(c.late_by), run.store.text(c.name), c.members.size()));
+    page.Line(2, fmt::format("{:>10} {:>10} {:>5}  {:>10}  {} of {} ranks", Duration(TotalWait(c)),
+                             Duration(c.transfer), c.late_rank < 0 ? "-" : std::to_string(c.late_rank),
+                             Duration(c.late_by), run.store.text(c.name), c.members.size()));
   }
 }
 
@@ -294,6 +295,7 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
                fmt::format("{} of {} pieces of GPU work; {} were launched outside the file",
                            Count(trees.gpu_work_linked), Count(trees.gpu_work), Count(trees.gpu_work_unlaunched)));
   }
+  AddClocks(run, page);
   AddCollectives(run, page);
   AddRequests(run.store, page);
   AddCounters(run.store, page);
@@ -328,6 +330,7 @@ Json InspectToJson(const engine::Run& run) {
           {"spans", summary.spans},
           {"steps", summary.steps},
           {"step_list", StepsToJson(run.trees)},
+          {"clock", ClockToJson(run, summary.clock_domain)},
           {"collectives", CollectivesToJson(run)},
           {"gpu_work",
            {{"with_correlation", run.trees.gpu_work},

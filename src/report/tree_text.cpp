@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/clock.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
 
@@ -189,6 +190,7 @@ std::string StatsToText(const engine::Run& run, uint64_t peak_bytes, const TextO
   page.Field("names", Count(run.store.strings.size()));
   page.Field("steps", Count(trees.steps.size()));
   page.Field("collectives", Count(trees.collectives.size()));
+  if (const std::string clock = ClockLine(run); !clock.empty()) page.Field("clock", clock);
   page.Field("gpu work",
              fmt::format("{} with a correlation id; {} linked to their launch, {} launched outside the file",
                          Count(trees.gpu_work), Count(trees.gpu_work_linked), Count(trees.gpu_work_unlaunched)));

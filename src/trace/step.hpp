@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trace/clock.hpp"
 #include "trace/request.hpp"
 #include "trace/types.hpp"
 
@@ -19,21 +20,21 @@ std::string_view Name(StepKind kind);
 struct Step {
   ProcessRow process;
   std::optional<int> rank;
-  uint32_t index = 0;            ///< ordinal among the process's steps, from 0
-  SpanRow span;                  ///< the annotation that marks it; none when found by repetition
+  uint32_t index = 0;  ///< ordinal among the process's steps, from 0
+  SpanRow span;        ///< the annotation that marks it; none when found by repetition
   std::string name;
   Nanos begin = kNoTime;
   Nanos end = kNoTime;
-  Nanos gap_before = -1;         ///< idle time since the previous step's end; -1 for the first
+  Nanos gap_before = -1;  ///< idle time since the previous step's end; -1 for the first
   StepKind kind = StepKind::kUnknown;
-  int64_t batch = -1;            ///< sequences; -1 unknown
-  int64_t new_tokens = -1;       ///< tokens computed in this step
-  int64_t context_tokens = -1;   ///< tokens attended to
+  int64_t batch = -1;           ///< sequences; -1 unknown
+  int64_t new_tokens = -1;      ///< tokens computed in this step
+  int64_t context_tokens = -1;  ///< tokens attended to
   int64_t prefill_requests = -1;
   int64_t decode_requests = -1;
-  StringId shape;                ///< key of equal-shaped steps (engine text or input dims)
-  double work = -1;              ///< size of the work from input dims (elements), for regression; -1 unknown
-  bool observer = false;         ///< touched by the profiler's start, stop or export
+  StringId shape;         ///< key of equal-shaped steps (engine text or input dims)
+  double work = -1;       ///< size of the work from input dims (elements), for regression; -1 unknown
+  bool observer = false;  ///< touched by the profiler's start, stop or export
 
   Nanos duration() const { return end - begin; }
 };
@@ -42,23 +43,25 @@ struct Step {
 struct CollectiveMember {
   int rank = -1;
   ProcessRow process;
-  SpanRow span;                  ///< the transfer (NCCL kernel, gloo worker span)
-  SpanRow enqueue;               ///< the call that started it (c10d::allreduce_); none when unknown
-  Nanos arrival = kNoTime;       ///< when this rank was ready
+  SpanRow span;             ///< the transfer (NCCL kernel, gloo worker span)
+  SpanRow enqueue;          ///< the call that started it (c10d::allreduce_); none when unknown
+  Nanos arrival = kNoTime;  ///< when this rank was ready
   Nanos end = kNoTime;
-  Nanos wait = 0;                ///< for the last rank to arrive
+  Nanos wait = 0;  ///< for the last rank to arrive
 };
 
 /// One collective over ranks. wait + transfer of a member = end - arrival.
 struct Collective {
   StringId name;
   std::string group;
-  int64_t sequence = -1;         ///< or the ordinal where the file has none
+  int64_t sequence = -1;                  ///< or the ordinal where the file has none
   std::vector<CollectiveMember> members;  ///< order: by rank
-  int late_rank = -1;            ///< last to arrive; -1 when the clocks cannot tell
-  Nanos late_by = 0;             ///< last arrival minus the median of the others
-  Nanos transfer = 0;            ///< from last arrival to the median end
-  bool matched_by_sequence = false;       ///< else by ordinal and shape
+  int late_rank = -1;  ///< last to arrive; -1 when it and the one before it are closer than the clocks can tell
+  Nanos late_by = 0;   ///< last arrival minus the median of the others
+  Nanos transfer = 0;  ///< from last arrival to the median end
+  bool matched_by_sequence = false;  ///< else by ordinal and shape
+  bool point_to_point = false;       ///< a send and its receive
+  bool inferred = false;             ///< no library names it one: told by what its members do across ranks
   double confidence = 0;
 };
 
@@ -70,22 +73,24 @@ struct LaunchLink {
 
 /// What tree makes of a store. Immutable after Build.
 struct Trees {
-  std::vector<Step> steps;                ///< order: by process, then begin
-  std::vector<Collective> collectives;    ///< order: by first arrival
-  std::vector<LaunchLink> launches;       ///< order: by work row
-  uint64_t gpu_work = 0;                  ///< GPU spans with a correlation id
-  uint64_t gpu_work_linked = 0;           ///< of these, with a launch in the file
-  uint64_t gpu_work_unlaunched = 0;       ///< of these, the launch is not in the file
-  Nanos clock_error = 0;                  ///< half width of the cross-rank clock uncertainty
-  std::string clock_method;               ///< "collectives", "single clock", "none"
+  std::vector<Step> steps;              ///< order: by process, then begin
+  std::vector<Collective> collectives;  ///< order: by first arrival
+  std::vector<LaunchLink> launches;     ///< order: by work row
+  uint64_t gpu_work = 0;                ///< GPU spans with a correlation id
+  uint64_t gpu_work_linked = 0;         ///< of these, with a launch in the file
+  uint64_t gpu_work_unlaunched = 0;     ///< of these, the launch is not in the file
+  Nanos clock_error = 0;                ///< half width of what is open between the times of any two linked ranks
+  Nanos clock_spread = 0;    ///< how far the members of one collective typically leave apart, clocks corrected
+  std::string clock_method;  ///< "collectives", "shared clock, checked by collectives", "single clock", "uncalibrated"
+  std::vector<ProcessClock> clocks;  ///< one a process of the store, in its order
 
   // Filled by align:
-  std::string log_clock_method;           ///< how log times lie on the trace clock; empty without both
-  Nanos log_clock_error = 0;              ///< half width of what that leaves open, for the records in traced time
-  uint64_t logs_in_steps = 0;             ///< records tied to a step
-  std::vector<Request> requests;          ///< order: by arrival, then id
-  uint64_t logs_with_id = 0;              ///< records that carry a request's id
-  uint64_t logs_on_request = 0;           ///< of these, tied to one request
+  std::string log_clock_method;   ///< how log times lie on the trace clock; empty without both
+  Nanos log_clock_error = 0;      ///< half width of what that leaves open, for the records in traced time
+  uint64_t logs_in_steps = 0;     ///< records tied to a step
+  std::vector<Request> requests;  ///< order: by arrival, then id
+  uint64_t logs_with_id = 0;      ///< records that carry a request's id
+  uint64_t logs_on_request = 0;   ///< of these, tied to one request
 };
 
 }  // namespace teller::trace

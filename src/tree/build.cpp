@@ -13,12 +13,14 @@ namespace teller::tree {
 
 namespace {
 
-constexpr base::DiagnosticKind kMissingRanks{"tree.missing_ranks", base::Severity::kNotice,
-                                             "the job has ranks without a trace here; who is late, and whether a link is slow, "
-                                             "cannot be told without them"};
-constexpr base::DiagnosticKind kDuplicateRank{"tree.duplicate_rank", base::Severity::kNotice,
-                                              "several traces claim one rank; they are taken for replicas and not compared "
-                                              "across ranks"};
+constexpr base::DiagnosticKind kMissingRanks{
+    "tree.missing_ranks", base::Severity::kNotice,
+    "the job has ranks without a trace here; who is late, and whether a link is slow, "
+    "cannot be told without them"};
+constexpr base::DiagnosticKind kDuplicateRank{
+    "tree.duplicate_rank", base::Severity::kNotice,
+    "several traces claim one rank; they are taken for replicas and not compared "
+    "across ranks"};
 
 /// Says which ranks are missing or claimed twice: both change what can be concluded across ranks.
 void ReportRanks(trace::Store& store) {
@@ -32,7 +34,8 @@ void ReportRanks(trace::Store& store) {
     world = std::max(world, process.world_size.value_or(0));
   }
   if (ranks.empty() || world <= static_cast<int>(ranks.size())) return;
-  store.diagnostics.Report(kMissingRanks, {}, std::to_string(ranks.size()) + " of " + std::to_string(world) + " ranks are here",
+  store.diagnostics.Report(kMissingRanks, {},
+                           std::to_string(ranks.size()) + " of " + std::to_string(world) + " ranks are here",
                            static_cast<uint64_t>(world) - ranks.size());
 }
 
@@ -42,9 +45,9 @@ trace::Trees Build(trace::Store& store, unsigned threads) {
   ReportRanks(store);
   trace::Trees trees;
   Nest(store, threads);
+  MatchCollectives(store, trees);  // puts the store on one clock: before all that keeps times
   LinkLaunches(store, trees);
   trees.steps = FindSteps(store);
-  MatchCollectives(store, trees);
   return trees;
 }
 

@@ -1,10 +1,12 @@
 #include "tree/collectives.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <set>
 #include <string>
+
+#include "tree/clock.hpp"
+#include "tree/collective_match.hpp"
 
 namespace teller::tree {
 
@@ -15,24 +17,25 @@ using trace::CollectiveMember;
 using trace::Nanos;
 using trace::SpanKind;
 
-constexpr int kLargestShift = 64;        // profilers of one job start within a few steps of each other
-constexpr size_t kShiftSamples = 4000;   // enough to find the best shift, bounded on long traces
-
-/// One rank's spans of one collective name, in time order.
-struct RankSpans {
-  int rank = -1;
-  trace::ProcessRow process;
-  std::vector<uint32_t> spans;
-};
+constexpr base::DiagnosticKind kUncalibrated{"tree.clock_uncalibrated", base::Severity::kNotice,
+                                             "nothing ties these ranks' clocks to the others: no order of events "
+                                             "across them is claimed; trace three or more collectives "
+                                             "that all ranks take part in"};
+constexpr base::DiagnosticKind kHostDisagrees{
+    "tree.clock_host", base::Severity::kNotice,
+    "two processes name one host, but their clocks differ by more than their collectives "
+    "leave open; they are corrected one by one"};
 
 Nanos Median(std::vector<Nanos> values) {
   if (values.empty()) return 0;
-  const size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + middle, values.end());
-  return values[middle];
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-bool IsNcclKernelName(std::string_view name) { return name.starts_with("ncclDevKernel") || name.starts_with("ncclKernel"); }
+bool IsNcclKernelName(std::string_view name) {
+  return name.starts_with("ncclDevKernel") || name.starts_with("ncclKernel");
+}
 
 /// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)" -> "ncclDevKernel_AllReduce": algorithms may differ by size.
 std::string KernelFamily(std::string_view name) {
@@ -63,101 +66,200 @@ std::vector<int> Replicas(const trace::Store& store) {
   return replicas;
 }
 
-/// Spread of the end differences when rank `other` is shifted by `shift` against `base`.
-Nanos Disagreement(const trace::Store& store, const RankSpans& base, const RankSpans& other, int shift, Nanos& offset) {
-  std::vector<Nanos> differences;
-  const size_t stride = base.spans.size() / kShiftSamples + 1;  // spread over the whole trace
-  for (size_t i = 0; i < base.spans.size(); i += stride) {
-    const auto j = static_cast<int64_t>(i) + shift;
-    if (j < 0 || j >= static_cast<int64_t>(other.spans.size())) continue;
-    differences.push_back(store.spans.end(other.spans[static_cast<size_t>(j)]) - store.spans.end(base.spans[i]));
+/// Groups of spans that may be one collective, over at least two ranks.
+std::vector<MatchedGroup> FindGroups(const trace::Store& store) {
+  std::map<std::string, std::map<int, RankSpans>> groups;
+  const std::vector<int> replicas = Replicas(store);
+  for (uint32_t row = 0; row < store.spans.size(); ++row) {
+    const SpanKind kind = store.kind(row);
+    if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
+    const auto& process = store.process_of(row);
+    if (!process.rank.has_value() || !IsCollectiveSpan(store, row)) continue;
+    RankSpans& spans = groups[GroupKey(store, row, replicas[store.track_of(row).process.value()])][*process.rank];
+    spans.rank = *process.rank;
+    spans.process = store.track_of(row).process;
+    spans.spans.push_back(row);
   }
-  if (differences.size() * 2 < std::min(base.spans.size(), other.spans.size()) / stride) return INT64_MAX;
-  offset = Median(differences);
-  for (Nanos& d : differences) d = std::abs(d - offset);
-  return Median(std::move(differences));
-}
-
-struct Shift {
-  int by = 0;
-  Nanos offset = 0;
-  Nanos spread = 0;
-};
-
-Shift BestShift(const trace::Store& store, const RankSpans& base, const RankSpans& other) {
-  Shift best{0, 0, INT64_MAX};
-  for (int step = 0; step <= 2 * kLargestShift; ++step) {
-    const int by = (step % 2 == 0 ? 1 : -1) * ((step + 1) / 2);  // 0, -1, 1, -2, 2: the smallest shift wins ties
-    Nanos offset = 0;
-    const Nanos spread = Disagreement(store, base, other, by, offset);
-    // A larger shift must be clearly better: neighbours of a short loop agree almost as well.
-    if (spread != INT64_MAX && (best.spread == INT64_MAX || spread < best.spread / 2)) best = {by, offset, spread};
-  }
-  return best;
-}
-
-void Split(Collective& collective) {
-  Nanos last = trace::kNoTime;
-  std::vector<Nanos> arrivals;
-  std::vector<Nanos> ends;
-  for (const auto& m : collective.members) {
-    arrivals.push_back(m.arrival);
-    ends.push_back(m.end);
-    if (m.arrival > last) {
-      last = m.arrival;
-      collective.late_rank = m.rank;
+  std::vector<MatchedGroup> matched;
+  for (auto& [key, by_rank] : groups) {
+    if (by_rank.size() < 2) continue;
+    MatchedGroup group;
+    group.key = key;
+    for (auto& [rank, spans] : by_rank) {
+      std::sort(spans.spans.begin(), spans.spans.end(), [&](uint32_t a, uint32_t b) {
+        return std::pair(store.spans.begin[a], a) < std::pair(store.spans.begin[b], b);
+      });
+      group.ranks.push_back(std::move(spans));
     }
+    LabelMembers(store, group);
+    matched.push_back(std::move(group));
   }
-  std::vector<Nanos> others = arrivals;
-  others.erase(std::max_element(others.begin(), others.end()));
-  collective.late_by = others.empty() ? 0 : last - Median(others);
-  for (auto& m : collective.members) m.wait = std::clamp<Nanos>(last - m.arrival, 0, std::max<Nanos>(0, m.end - m.arrival));
-  collective.transfer = std::max<Nanos>(0, Median(ends) - last);
+  return matched;
 }
 
-/// Ranks of one group, and how far each is shifted against the first.
-struct Matched {
-  std::string key;
-  std::vector<RankSpans> ranks;
-  std::vector<Shift> shifts;
-};
-
-/// Clock offsets of ranks against the first one, from the ends of all matched collectives.
-struct Clocks {
-  std::map<int, std::vector<Nanos>> offsets;
-  std::vector<Nanos> spreads;
-};
-
-void MatchByOrdinal(const trace::Store& store, const Matched& group, const std::map<int, Nanos>& clock, trace::Trees& trees) {
-  const std::string& key = group.key;
-  const std::vector<RankSpans>& ranks = group.ranks;
-  const RankSpans& base = ranks.front();
-  for (size_t i = 0; i < base.spans.size(); ++i) {
-    Collective collective;
-    collective.group = key;
-    collective.sequence = static_cast<int64_t>(i);
-    collective.name = store.spans.name[base.spans[i]];
-    collective.confidence = 0.8;
-    for (size_t r = 0; r < ranks.size(); ++r) {
-      const auto j = static_cast<int64_t>(i) + group.shifts[r].by;
-      if (j < 0 || j >= static_cast<int64_t>(ranks[r].spans.size())) continue;
-      const uint32_t span = ranks[r].spans[static_cast<size_t>(j)];
-      const auto offset = clock.find(ranks[r].rank);
-      const Nanos shift_ns = offset == clock.end() ? 0 : offset->second;
+/// The collectives of a group: members by rank, times not filled in yet.
+std::vector<Collective> Join(const trace::Store& store, const MatchedGroup& group) {
+  std::map<int64_t, Collective> by_label;
+  for (const RankSpans& rank : group.ranks) {
+    for (size_t i = 0; i < rank.spans.size(); ++i) {
+      Collective& collective = by_label[rank.labels[i]];
       CollectiveMember member;
-      member.rank = ranks[r].rank;
-      member.process = ranks[r].process;
-      member.span = trace::SpanRow(span);
-      member.arrival = store.spans.begin[span] - shift_ns;
-      member.end = store.spans.end(span) - shift_ns;
+      member.rank = rank.rank;
+      member.process = rank.process;
+      member.span = trace::SpanRow(rank.spans[i]);
+      if (collective.members.empty()) collective.name = store.spans.name[rank.spans[i]];
       collective.members.push_back(member);
     }
-    if (collective.members.size() < 2) continue;
-    std::sort(collective.members.begin(), collective.members.end(),
-              [](const auto& a, const auto& b) { return a.rank < b.rank; });
-    Split(collective);
-    trees.collectives.push_back(std::move(collective));
   }
+  std::vector<Collective> out;
+  for (auto& [label, collective] : by_label) {
+    if (collective.members.size() < 2) continue;
+    collective.group = group.key;
+    collective.sequence = label;
+    collective.matched_by_sequence = group.by_sequence;
+    collective.point_to_point = group.point_to_point;
+    collective.inferred = group.inferred;
+    collective.confidence = group.by_sequence ? 1.0 : group.certain ? 0.8 : 0.5;
+    out.push_back(std::move(collective));
+  }
+  return out;
+}
+
+/// Processes in no collective share the clock of their file's recorder, or of their host, where all ranks of it agree.
+void LendClocks(const trace::Store& store, std::vector<trace::ProcessClock>& clocks) {
+  constexpr uint32_t kSeveral = UINT32_MAX;
+  std::map<std::string, uint32_t> lenders;  // file or host -> a process with a clock
+  const auto keys = [&](const trace::Process& process) {
+    std::vector<std::string> out;
+    if (process.file.valid()) out.push_back("file " + std::to_string(process.file.value()));
+    if (!process.host.empty()) out.push_back("host " + process.host);
+    return out;
+  };
+  for (uint32_t p = 0; p < clocks.size(); ++p) {
+    if (!clocks[p].linked) continue;
+    for (const std::string& key : keys(store.processes[p])) {
+      const auto [it, fresh] = lenders.try_emplace(key, p);
+      if (fresh || it->second == kSeveral) continue;
+      const trace::ProcessClock& other = clocks[it->second];
+      const bool same = other.domain == clocks[p].domain || (!other.corrected && !clocks[p].corrected);
+      if (!same) it->second = kSeveral;
+    }
+  }
+  for (uint32_t p = 0; p < clocks.size(); ++p) {
+    if (clocks[p].linked || store.processes[p].rank.has_value()) continue;
+    for (const std::string& key : keys(store.processes[p])) {
+      const auto found = lenders.find(key);
+      if (found == lenders.end() || found->second == kSeveral) continue;
+      clocks[p] = clocks[found->second];
+      break;
+    }
+  }
+}
+
+/// Puts the store on one clock by what the groups prove, and says how well that went.
+void StitchClocks(trace::Store& store, const std::vector<MatchedGroup>& groups, trace::Trees& trees) {
+  std::vector<CollectiveEnds> ends;
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    if (!groups[g].certain || groups[g].inferred) continue;  // what was found by agreeing clocks proves none
+    for (const Collective& collective : Join(store, groups[g])) {
+      CollectiveEnds& one = ends.emplace_back();
+      one.kind = g;
+      for (const auto& member : collective.members) {
+        one.members.push_back({member.process.value(), store.spans.end(member.span.value())});
+      }
+      std::sort(one.members.begin(), one.members.end(),
+                [](const auto& a, const auto& b) { return a.process < b.process; });
+    }
+  }
+  std::vector<std::string> hosts;
+  std::set<int> ranks;
+  for (const auto& process : store.processes) {
+    hosts.push_back(process.host);
+    if (process.rank.has_value()) ranks.insert(*process.rank);
+  }
+  ClockFit fit = FitClocks(store.processes.size(), hosts, ends);
+  LendClocks(store, fit.clocks);
+  trees.clocks = std::move(fit.clocks);
+  for (const auto& [a, b] : fit.host_disagrees) {
+    store.diagnostics.Report(
+        kHostDisagrees, store.processes[b].file,
+        "rank " + std::to_string(store.processes[b].rank.value_or(-1)) + " on " + store.processes[b].host);
+  }
+  if (ranks.size() < 2) {
+    trees.clock_method = "single clock";
+    return;
+  }
+  for (uint32_t p = 0; p < store.processes.size(); ++p) {
+    const auto& process = store.processes[p];
+    if (!process.rank.has_value() || trees.clocks[p].linked) continue;
+    store.diagnostics.Report(kUncalibrated, process.file, "rank " + std::to_string(*process.rank));
+  }
+  if (fit.linked < 2) {
+    trees.clock_method = "uncalibrated";
+    return;
+  }
+  trees.clock_method = fit.corrected > 0 ? "collectives" : "shared clock, checked by collectives";
+  trees.clock_error = fit.error;
+  ShiftToReference(store, trees.clocks);
+}
+
+/// True when every member's clock is tied to the others'.
+bool OnOneClock(const trace::Trees& trees, const Collective& collective) {
+  return std::all_of(collective.members.begin(), collective.members.end(), [&](const auto& member) {
+    return trace::PairError(trees.clocks, collective.members.front().process, member.process) != trace::kUnknownClock;
+  });
+}
+
+/// Wait and transfer from the durations alone: all leave together, so that the shortest stay is the last arrival's. Who
+/// that was is not said: one late leaver would be taken for an early arrival.
+void SplitByDuration(Collective& collective) {
+  Nanos shortest = INT64_MAX;
+  for (const auto& m : collective.members) shortest = std::min(shortest, m.end - m.arrival);
+  collective.transfer = shortest;
+  for (auto& m : collective.members) m.wait = m.end - m.arrival - shortest;
+}
+
+void Split(const trace::Trees& trees, Collective& collective) {
+  if (!OnOneClock(trees, collective)) return SplitByDuration(collective);
+  const CollectiveMember* last = &collective.members.front();
+  const CollectiveMember* before = nullptr;
+  std::vector<Nanos> ends;
+  for (const auto& m : collective.members) {
+    ends.push_back(m.end);
+    if (&m == last) continue;
+    if (m.arrival > last->arrival) {
+      before = last;
+      last = &m;
+    } else if (before == nullptr || m.arrival > before->arrival) {
+      before = &m;
+    }
+  }
+  std::vector<Nanos> others;
+  for (const auto& m : collective.members) {
+    if (&m != last) others.push_back(m.arrival);
+  }
+  collective.late_by = last->arrival - Median(others);
+  const bool ordered = last->arrival - before->arrival > trace::PairError(trees.clocks, last->process, before->process);
+  if (ordered) collective.late_rank = last->rank;
+  for (auto& m : collective.members) {
+    m.wait = std::clamp<Nanos>(last->arrival - m.arrival, 0, std::max<Nanos>(0, m.end - m.arrival));
+  }
+  collective.transfer = std::max<Nanos>(0, Median(ends) - last->arrival);
+}
+
+/// How far members typically leave apart from the middle one of their collective.
+Nanos Spread(const trace::Trees& trees) {
+  std::vector<Nanos> away;
+  for (const Collective& collective : trees.collectives) {
+    std::vector<Nanos> ends;
+    for (const auto& m : collective.members) ends.push_back(m.end);
+    std::sort(ends.begin(), ends.end());
+    const size_t middle = (ends.size() - 1) / 2;
+    for (size_t i = 0; i < ends.size(); ++i) {
+      if (i != middle) away.push_back(std::abs(ends[i] - ends[middle]));
+    }
+  }
+  return Median(std::move(away));
 }
 
 }  // namespace
@@ -171,7 +273,8 @@ bool IsCollectiveSpan(const trace::Store& store, uint32_t span) {
       // c10d operators only enqueue; what blocks is named by its library. Of nested ones the outermost counts.
       if (name.starts_with("c10d::") || name == "record_param_comms" || !IsCommunicationName(name)) return false;
       const trace::SpanRow parent = store.spans.parent.empty() ? trace::SpanRow() : store.spans.parent[span];
-      return !parent.valid() || store.kind(parent.value()) != SpanKind::kOp || !IsCommunicationName(store.name(parent.value()));
+      return !parent.valid() || store.kind(parent.value()) != SpanKind::kOp ||
+             !IsCommunicationName(store.name(parent.value()));
     }
     default: return false;
   }
@@ -179,67 +282,31 @@ bool IsCollectiveSpan(const trace::Store& store, uint32_t span) {
 
 bool IsCommunicationName(std::string_view name) {
   if (name.starts_with("c10d::") || name.starts_with("gloo:") || name.starts_with("nccl")) return true;
-  for (const std::string_view word : {"allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "all_to_all", "alltoall"}) {
+  for (const std::string_view word :
+       {"allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "all_to_all", "alltoall"}) {
     if (name.find(word) != std::string_view::npos) return true;
   }
   return false;
 }
 
-void MatchCollectives(const trace::Store& store, trace::Trees& trees) {
-  std::map<std::string, std::map<int, RankSpans>> groups;
-  std::set<int> ranks_seen;
-  const std::vector<int> replicas = Replicas(store);
-  for (uint32_t row = 0; row < store.spans.size(); ++row) {
-    const SpanKind kind = store.kind(row);
-    if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
-    const auto& process = store.process_of(row);
-    if (!process.rank.has_value() || !IsCollectiveSpan(store, row)) continue;
-    RankSpans& spans = groups[GroupKey(store, row, replicas[store.track_of(row).process.value()])][*process.rank];
-    spans.rank = *process.rank;
-    spans.process = store.track_of(row).process;
-    spans.spans.push_back(row);
-    ranks_seen.insert(*process.rank);
-  }
-  Clocks clocks;
-  std::vector<Matched> matched;
-  for (auto& [key, by_rank] : groups) {
-    if (by_rank.size() < 2) continue;
-    Matched group{key, {}, {{}}};
-    std::vector<RankSpans>& ranks = group.ranks;
-    for (auto& [rank, spans] : by_rank) {
-      std::sort(spans.spans.begin(), spans.spans.end(), [&](uint32_t a, uint32_t b) {
-        return std::pair(store.spans.begin[a], a) < std::pair(store.spans.begin[b], b);
-      });
-      ranks.push_back(std::move(spans));
+void MatchCollectives(trace::Store& store, trace::Trees& trees) {
+  const std::vector<MatchedGroup> groups = FindGroups(store);
+  StitchClocks(store, groups, trees);
+  for (const MatchedGroup& group : groups) {
+    for (Collective& collective : Join(store, group)) {
+      for (auto& member : collective.members) {
+        member.arrival = store.spans.begin[member.span.value()];
+        member.end = store.spans.end(member.span.value());
+      }
+      Split(trees, collective);
+      trees.collectives.push_back(std::move(collective));
     }
-    for (size_t r = 1; r < ranks.size(); ++r) {
-      const Shift shift = BestShift(store, ranks.front(), ranks[r]);
-      group.shifts.push_back(shift);
-      if (shift.spread == INT64_MAX) continue;
-      clocks.offsets[ranks[r].rank].push_back(shift.offset);
-      clocks.spreads.push_back(shift.spread);
-    }
-    matched.push_back(std::move(group));
-  }
-  std::map<int, Nanos> clock;
-  for (auto& [rank, offsets] : clocks.offsets) {
-    // An offset inside its own spread proves nothing; one host's clock is then taken as it is.
-    const Nanos offset = Median(offsets);
-    if (std::abs(offset) > 3 * Median(clocks.spreads)) clock[rank] = offset;
-  }
-  if (ranks_seen.size() < 2 || clocks.spreads.empty()) {
-    trees.clock_method = ranks_seen.size() < 2 ? "single clock" : "none";
-  } else {
-    trees.clock_method = clock.empty() ? "shared clock, checked by collectives" : "collectives";
-    trees.clock_error = Median(clocks.spreads);
-  }
-  for (const Matched& group : matched) MatchByOrdinal(store, group, clock, trees);
-  for (Collective& collective : trees.collectives) {
-    if (collective.late_by < trees.clock_error) collective.late_rank = -1;  // closer than the clocks can tell
   }
   std::sort(trees.collectives.begin(), trees.collectives.end(), [](const Collective& a, const Collective& b) {
-    return std::tuple(a.members.front().arrival, a.group, a.sequence) < std::tuple(b.members.front().arrival, b.group, b.sequence);
+    return std::tuple(a.members.front().arrival, a.group, a.sequence) <
+           std::tuple(b.members.front().arrival, b.group, b.sequence);
   });
+  trees.clock_spread = Spread(trees);
 }
 
 }  // namespace teller::tree

@@ -5,13 +5,13 @@
 
 namespace teller::tree {
 
-/// Matches collectives over the ranks of a run and splits each rank's time into wait and transfer.
-/// Members are NCCL kernels (by communicator, sequence where the file has one) or gloo worker spans. Where no sequence
-/// is recorded, the n-th of a name on one rank meets the n-th on the others, after the shift that makes their ends agree
-/// best (profilers start at unequal steps). Fills collectives, clock_error and clock_method of `trees`.
-/// Ends of members agree when clocks do: the median disagreement per rank is taken out when it is larger than its own
-/// spread, and half the remaining spread is the clock error.
-void MatchCollectives(const trace::Store& store, trace::Trees& trees);
+/// Matches collectives over the ranks of a run, puts the run on one clock by them, and splits each rank's time into
+/// wait and transfer. Members are NCCL kernels (by communicator, sequence where the file has one) or gloo worker spans;
+/// where no sequence is recorded, by ordinal (LabelMembers). The clocks are what FitClocks makes of the members' ends;
+/// the store's times are shifted (ShiftToReference), so call this before anything that keeps times. Needs nesting.
+/// Fills collectives and the clock members of `trees`. Two arrivals closer than the ranks' PairError are not ordered:
+/// late_rank is then -1. Where clocks are not tied, wait and transfer come from the durations alone and nobody is late.
+void MatchCollectives(trace::Store& store, trace::Trees& trees);
 
 /// True for spans that are one rank's part of a collective (not its enqueue): NCCL kernels, gloo worker spans, and
 /// operators that block in one (vLLM's and SGLang's shared-memory all-reduce on CPUs).

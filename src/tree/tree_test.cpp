@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/rng.hpp"
 #include "tree/collectives.hpp"
 #include "tree/dims.hpp"
 #include "tree/repetition.hpp"
@@ -92,10 +93,12 @@ struct CollectiveRun {
 };
 
 TEST(Collectives, WaitAndTransferSumToEachRanksTime) {
-  const CollectiveRun run({{{100, 500}, {1000, 1100}}, {{400, 500}, {1000, 1100}}, {{150, 500}, {1050, 1100}}});
+  CollectiveRun run({{{100, 500}, {1000, 1100}, {2000, 2100}, {9000, 9100}},
+                     {{400, 500}, {1000, 1100}, {2000, 2100}, {9000, 9100}},
+                     {{150, 500}, {1050, 1100}, {2000, 2100}, {9000, 9100}}});
   trace::Trees trees;
   MatchCollectives(run.store, trees);
-  ASSERT_EQ(trees.collectives.size(), 2u);
+  ASSERT_EQ(trees.collectives.size(), 4u);
   const auto& first = trees.collectives[0];
   EXPECT_EQ(first.late_rank, 1);
   EXPECT_EQ(first.transfer, 100);
@@ -115,7 +118,7 @@ TEST(Collectives, LongTracesAreStitchedToo) {
     begin += 5'000'000;  // another clock
     end += 5'000'000;
   }
-  const CollectiveRun run({full, late});
+  CollectiveRun run({full, late});
   trace::Trees trees;
   MatchCollectives(run.store, trees);
   EXPECT_EQ(trees.clock_method, "collectives");
@@ -131,11 +134,93 @@ TEST(Collectives, AProfilerThatStartedLaterIsShiftedIntoPlace) {
     full.emplace_back(at, at + 2'000);
   }
   const std::vector<std::pair<trace::Nanos, trace::Nanos>> late(full.begin() + 3, full.end());
-  const CollectiveRun run({full, late});
+  CollectiveRun run({full, late});
   trace::Trees trees;
   MatchCollectives(run.store, trees);
   ASSERT_EQ(trees.collectives.size(), 37u);
   for (const auto& collective : trees.collectives) EXPECT_EQ(collective.members[0].end, collective.members[1].end);
+}
+
+/// Arrivals and ends of one collective after another on ranks whose clocks lie `skews` apart.
+CollectiveRun Skewed(const std::vector<trace::Nanos>& skews, int collectives, uint64_t seed, size_t late_start = 0) {
+  base::Rng rng(seed);
+  std::vector<std::vector<std::pair<trace::Nanos, trace::Nanos>>> ranks(skews.size());
+  trace::Nanos at = 1'790'000'000 * base::kSecond;
+  for (int c = 0; c < collectives; ++c) {
+    at += 5 * base::kMilli + static_cast<trace::Nanos>(rng.Below(10 * base::kMilli));
+    for (size_t r = 0; r < skews.size(); ++r) {
+      const trace::Nanos arrival = at - static_cast<trace::Nanos>(rng.Below(2 * base::kMilli));
+      const trace::Nanos end = at + base::kMilli + static_cast<trace::Nanos>(rng.Below(5 * base::kMicro));
+      if (r + 1 == skews.size() && static_cast<size_t>(c) < late_start) continue;
+      ranks[r].emplace_back(arrival + skews[r], end + skews[r]);
+    }
+  }
+  return CollectiveRun(ranks);
+}
+
+TEST(Collectives, ClocksSecondsApartAreFoundWhateverTheRanksStart) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    CollectiveRun run = Skewed({0, 20 * base::kSecond, -3 * base::kSecond}, 60, seed, seed % 7);
+    trace::Trees trees;
+    MatchCollectives(run.store, trees);
+    EXPECT_EQ(trees.clock_method, "collectives");
+    ASSERT_EQ(trees.collectives.size(), 60u);
+    EXPECT_NEAR(static_cast<double>(trees.clocks[1].offset), 20e9, 2e4);
+    EXPECT_NEAR(static_cast<double>(trees.clocks[2].offset), -3e9, 2e4);
+    for (const auto& collective : trees.collectives) {
+      for (const auto& member : collective.members) {
+        EXPECT_LT(std::abs(member.end - collective.members[0].end), 20 * base::kMicro);
+        EXPECT_EQ(member.end, run.store.spans.end(member.span.value())) << "the store is on the same clock";
+        EXPECT_LT(std::abs(member.wait + collective.transfer - (member.end - member.arrival)), 20 * base::kMicro);
+      }
+    }
+  }
+}
+
+TEST(Collectives, CloserThanTheClocksTellIsNotOrdered) {
+  CollectiveRun run = Skewed({0, 7 * base::kMilli}, 40, 3);
+  trace::Trees trees;
+  MatchCollectives(run.store, trees);
+  ASSERT_GT(trees.clock_error, 0);
+  size_t named = 0;
+  for (const auto& c : trees.collectives) {
+    const trace::Nanos apart = std::abs(c.members[0].arrival - c.members[1].arrival);
+    EXPECT_EQ(c.late_rank >= 0, apart > trees.clock_error);
+    named += c.late_rank >= 0;
+  }
+  EXPECT_GT(named, 30u);
+}
+
+TEST(Collectives, WithoutCalibrationNobodyIsLate) {
+  CollectiveRun run = Skewed({0, 2 * base::kSecond}, 2, 5);
+  const std::vector<trace::Nanos> before = run.store.spans.begin;
+  trace::Trees trees;
+  MatchCollectives(run.store, trees);
+  EXPECT_EQ(trees.clock_method, "uncalibrated");
+  EXPECT_EQ(run.store.spans.begin, before);
+  EXPECT_EQ(run.store.diagnostics.Count("tree.clock_uncalibrated"), 2u);
+  ASSERT_EQ(trees.collectives.size(), 2u);
+  for (const auto& c : trees.collectives) {
+    EXPECT_EQ(c.late_rank, -1);
+    for (const auto& m : c.members) EXPECT_EQ(m.wait + c.transfer, m.end - m.arrival);
+  }
+}
+
+TEST(Collectives, SequenceNumbersMatchWhereOrdinalsWouldNot) {
+  CollectiveRun run = Skewed({0, base::kSecond}, 40, 9);
+  for (uint32_t row = 0; row < run.store.spans.size(); ++row) {
+    trace::CommArgs args;
+    args.sequence = 1000 + row % 40;
+    run.store.comm_args.Append(row, args);
+  }
+  run.store.spans.name[45] = run.store.strings.Intern("lost");  // one record of rank 1 is missing
+  trace::Trees trees;
+  MatchCollectives(run.store, trees);
+  ASSERT_EQ(trees.collectives.size(), 39u);
+  for (const auto& c : trees.collectives) {
+    EXPECT_TRUE(c.matched_by_sequence);
+    EXPECT_LT(std::abs(c.members[0].end - c.members[1].end), 20 * base::kMicro);
+  }
 }
 
 }  // namespace
