@@ -11,11 +11,11 @@ using trace::TimeBasis;
 constexpr Nanos kEpoch = 1'790'000'000 * base::kSecond;
 
 /// Two ranks; the clock of rank 1 was 5 s ahead and was corrected.
-struct Run {
+struct TwoRanks {
   trace::Store store;
   trace::Trees trees;
 
-  Run() {
+  TwoRanks() {
     store.files.resize(2);
     trees.clocks.resize(2);
     for (uint32_t r = 0; r < 2; ++r) {
@@ -42,7 +42,7 @@ struct Run {
 };
 
 TEST(Align, StampsOfACorrectedRankMoveWithItsSpans) {
-  Run run;
+  TwoRanks run;
   run.Log(0, TimeBasis::kStamp);
   run.Log(1, TimeBasis::kStamp);
   run.Log(1, TimeBasis::kNeighbour);
