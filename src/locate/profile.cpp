@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tree/collectives.hpp"
 
@@ -13,7 +14,8 @@ namespace {
 using trace::SpanKind;
 using trace::Step;
 
-constexpr size_t kLongestPrefillChain = 256;  // prefills in a row before a decode; a prefill-only worker has no end of them
+constexpr size_t kLongestPrefillChain =
+    256;  // prefills in a row before a decode; a prefill-only worker has no end of them
 
 /// When a process sits in a collective: [begin, split) waits for the last rank, [split, end) transfers.
 struct CommInterval {
@@ -59,7 +61,8 @@ class CommTable {
     const auto found = by_process_.find(process);
     if (found == by_process_.end()) return;
     const auto& list = found->second;
-    auto it = std::lower_bound(list.begin(), list.end(), begin, [](const CommInterval& c, Nanos t) { return c.end <= t; });
+    auto it =
+        std::lower_bound(list.begin(), list.end(), begin, [](const CommInterval& c, Nanos t) { return c.end <= t; });
     for (; it != list.end() && it->begin < end; ++it) {
       wait += std::max<Nanos>(0, std::min(end, it->split) - std::max(begin, it->begin));
       transfer += std::max<Nanos>(0, std::min(end, it->end) - std::max(begin, it->split));
@@ -73,7 +76,8 @@ class CommTable {
 /// Splits one step's main thread into slots.
 class Splitter {
  public:
-  Splitter(const trace::Store& store, const CommTable& comm, StepProfile& out) : store_(store), comm_(comm), out_(out) {}
+  Splitter(const trace::Store& store, const CommTable& comm, StepProfile& out)
+      : store_(store), comm_(comm), out_(out) {}
 
   void Run(const Step& step, trace::TrackRow track) {
     process_ = step.process.value();
@@ -103,7 +107,9 @@ class Splitter {
     uint32_t op_slot = kNoSpan;  // index into slots_ of the innermost operator, or none
   };
 
-  static bool IsWork(SpanKind kind) { return kind == SpanKind::kOp || trace::IsApiCall(kind) || kind == SpanKind::kSync; }
+  static bool IsWork(SpanKind kind) {
+    return kind == SpanKind::kOp || trace::IsApiCall(kind) || kind == SpanKind::kSync;
+  }
 
   void Open(uint32_t row, Nanos end) {
     Frame frame{row, end, stack_.empty() ? kNoSpan : stack_.back().op_slot};
@@ -111,7 +117,13 @@ class Splitter {
       const uint32_t name = store_.spans.name[row].value();
       const uint32_t ordinal = ordinals_[name]++;
       frame.op_slot = static_cast<uint32_t>(slots_.size());
-      slots_.push_back({{name, ordinal, SlotKey::Kind::kOp}, 0, end - store_.spans.begin[row], store_.spans.begin[row], 0, false, row});
+      slots_.push_back({{name, ordinal, SlotKey::Kind::kOp},
+                        0,
+                        end - store_.spans.begin[row],
+                        store_.spans.begin[row],
+                        0,
+                        false,
+                        row});
       ++out_.op_count;
       last_op_ = {name, ordinal, SlotKey::Kind::kHost};
     }
@@ -202,9 +214,9 @@ class Splitter {
   std::unordered_map<uint32_t, uint32_t> ordinals_;
   SlotKey last_op_ = {0, 0, SlotKey::Kind::kHost};
   uint32_t host_slot_ = kNoSpan;
-  Nanos host_run_ = 0;      // current stretch of host time
-  Nanos host_until_ = 0;    // where it ends so far
-  Nanos host_piece_ = 0;    // its largest piece
+  Nanos host_run_ = 0;    // current stretch of host time
+  Nanos host_until_ = 0;  // where it ends so far
+  Nanos host_piece_ = 0;  // its largest piece
   uint32_t host_owner_ = kNoSpan;
 };
 
@@ -223,7 +235,8 @@ trace::TrackRow LaneOf(const trace::Store& store, const Step& step) {
   return best;
 }
 
-/// Recorders that sample (operators of every n-th graph only) leave most steps without any: those are opaque, not empty.
+/// Recorders that sample (operators of every n-th graph only) leave most steps without any: those are opaque, not
+/// empty.
 void MarkOpaque(const trace::Trees& trees, std::vector<StepProfile>& profiles) {
   std::map<uint32_t, std::pair<size_t, size_t>> counts;  // process -> (steps, of these without operators)
   for (const StepProfile& p : profiles) {
@@ -249,7 +262,8 @@ void AddGpuSlots(const trace::Store& store, const trace::Trees& trees, std::vect
     if (found == steps_of.end()) continue;
     const Nanos at = store.spans.begin[link.launch.value()];
     const auto& list = found->second;
-    auto it = std::upper_bound(list.begin(), list.end(), at, [&](Nanos t, uint32_t s) { return t < trees.steps[s].begin; });
+    auto it =
+        std::upper_bound(list.begin(), list.end(), at, [&](Nanos t, uint32_t s) { return t < trees.steps[s].begin; });
     if (it == list.begin()) continue;
     const uint32_t step = *(it - 1);
     if (at < trees.steps[step].end) inside.emplace_back(step, link);
@@ -258,13 +272,19 @@ void AddGpuSlots(const trace::Store& store, const trace::Trees& trees, std::vect
     return std::tuple(a.first, store.spans.begin[a.second.work.value()], a.second.work.value()) <
            std::tuple(b.first, store.spans.begin[b.second.work.value()], b.second.work.value());
   });
+  std::unordered_set<uint32_t>
+      inferred;  // kernels that wait for other ranks: their length says nothing about their own rank
+  for (const auto& collective : trees.collectives) {
+    if (!collective.inferred) continue;
+    for (const auto& member : collective.members) inferred.insert(member.span.value());
+  }
   std::unordered_map<uint32_t, uint32_t> ordinals;
   uint32_t current = kNoSpan;
   for (const auto& [step, link] : inside) {
     if (step != current) ordinals.clear();
     current = step;
     const uint32_t row = link.work.value();
-    if (tree::IsCollectiveSpan(store, row)) continue;
+    if (tree::IsCollectiveSpan(store, row) || inferred.count(row) > 0) continue;
     const uint32_t name = store.spans.name[row].value();
     const Nanos cost = store.spans.duration[row];
     profiles[step].slots.push_back(

@@ -7,6 +7,7 @@
 
 #include "tree/clock.hpp"
 #include "tree/collective_match.hpp"
+#include "tree/peer_kernels.hpp"
 
 namespace teller::tree {
 
@@ -56,14 +57,6 @@ std::string GroupKey(const trace::Store& store, uint32_t span, int replica) {
   }
   if (replica > 0) key += " of replica " + std::to_string(replica);
   return key;
-}
-
-/// The how-manieth process of its rank each process is: replicas of a service have equal ranks and are no peers.
-std::vector<int> Replicas(const trace::Store& store) {
-  std::map<int, int> seen;
-  std::vector<int> replicas;
-  for (const auto& process : store.processes) replicas.push_back(process.rank.has_value() ? seen[*process.rank]++ : 0);
-  return replicas;
 }
 
 /// Groups of spans that may be one collective, over at least two ranks.
@@ -119,7 +112,7 @@ std::vector<Collective> Join(const trace::Store& store, const MatchedGroup& grou
     collective.matched_by_sequence = group.by_sequence;
     collective.point_to_point = group.point_to_point;
     collective.inferred = group.inferred;
-    collective.confidence = group.by_sequence ? 1.0 : group.certain ? 0.8 : 0.5;
+    collective.confidence = group.by_sequence ? 1.0 : group.inferred ? 0.7 : group.certain ? 0.8 : 0.5;
     out.push_back(std::move(collective));
   }
   return out;
@@ -158,9 +151,11 @@ void LendClocks(const trace::Store& store, std::vector<trace::ProcessClock>& clo
 
 /// Puts the store on one clock by what the groups prove, and says how well that went.
 void StitchClocks(trace::Store& store, const std::vector<MatchedGroup>& groups, trace::Trees& trees) {
+  const bool named = std::any_of(groups.begin(), groups.end(), [](const auto& g) { return g.certain && !g.inferred; });
   std::vector<CollectiveEnds> ends;
   for (uint32_t g = 0; g < groups.size(); ++g) {
-    if (!groups[g].certain || groups[g].inferred) continue;  // what was found by agreeing clocks proves none
+    // A library's own collectives are the better proof; kernels that leave together are used where there are none.
+    if (!groups[g].certain || groups[g].inferred == named) continue;
     for (const Collective& collective : Join(store, groups[g])) {
       CollectiveEnds& one = ends.emplace_back();
       one.kind = g;
@@ -264,6 +259,13 @@ Nanos Spread(const trace::Trees& trees) {
 
 }  // namespace
 
+std::vector<int> Replicas(const trace::Store& store) {
+  std::map<int, int> seen;
+  std::vector<int> replicas;
+  for (const auto& process : store.processes) replicas.push_back(process.rank.has_value() ? seen[*process.rank]++ : 0);
+  return replicas;
+}
+
 bool IsCollectiveSpan(const trace::Store& store, uint32_t span) {
   const std::string_view name = store.name(span);
   switch (store.kind(span)) {
@@ -290,7 +292,8 @@ bool IsCommunicationName(std::string_view name) {
 }
 
 void MatchCollectives(trace::Store& store, trace::Trees& trees) {
-  const std::vector<MatchedGroup> groups = FindGroups(store);
+  std::vector<MatchedGroup> groups = FindGroups(store);
+  for (MatchedGroup& group : FindPeerKernels(store, groups)) groups.push_back(std::move(group));
   StitchClocks(store, groups, trees);
   for (const MatchedGroup& group : groups) {
     for (Collective& collective : Join(store, group)) {

@@ -13,6 +13,9 @@ namespace teller::tree {
 /// late_rank is then -1. Where clocks are not tied, wait and transfer come from the durations alone and nobody is late.
 void MatchCollectives(trace::Store& store, trace::Trees& trees);
 
+/// The how-manieth process of its rank each process is: replicas of a service have equal ranks and are no peers.
+std::vector<int> Replicas(const trace::Store& store);
+
 /// True for spans that are one rank's part of a collective (not its enqueue): NCCL kernels, gloo worker spans, and
 /// operators that block in one (vLLM's and SGLang's shared-memory all-reduce on CPUs).
 bool IsCollectiveSpan(const trace::Store& store, uint32_t span);
