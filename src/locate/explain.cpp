@@ -274,9 +274,25 @@ class Writer {
     finding_.explanation = fmt::format(
         "In {}, collectives are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, "
         "so the time goes into "
-        "moving data: {} are lost. With the traces alone the slow end of the link cannot be told with certainty; {} "
-        "lost most.{}",
-        Steps(), finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost), Who(), Without());
+        "moving data: {} are lost. {}{}",
+        Steps(), finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost), LinkEnds(), Without());
+  }
+
+  /// Which link, as far as the order of leaving tells.
+  std::string LinkEnds() const {
+    if (!h_.peer.has_value())
+      return fmt::format("With the traces alone the slow end of the link cannot be told; {} lost most.", Who());
+    const auto percent = static_cast<int>(100 * h_.link_share);
+    if (h_.both_ways) {
+      return fmt::format(
+          "In {} % of them rank {} leaves last and the rank on the other side of rank {} first: rank {} is slow "
+          "towards both. That the others wait afterwards is a consequence.",
+          percent, *h_.peer, *h_.rank, *h_.rank);
+    }
+    return fmt::format(
+        "In {} % of them rank {} leaves first and rank {} last: what rank {} sends to rank {} is slow. The fault may "
+        "be at either end of that link; that rank {} arrives last afterwards is a consequence.",
+        percent, *h_.rank, *h_.peer, *h_.rank, *h_.peer, *h_.peer);
   }
 
   void LateRank() {

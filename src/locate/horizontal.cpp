@@ -4,6 +4,7 @@
 #include <set>
 
 #include "locate/hypothesis.hpp"
+#include "locate/link.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -12,10 +13,12 @@ namespace {
 
 constexpr double kMatters = 0.8;        // share of a step that transfers must have gained
 constexpr double kTransferRatio = 4.0;  // against the low mode of equal steps; threads of a busy host alone reach 3
+constexpr double kLong = 0.5;           // of the upper quarter's length: the slow collectives of a window
 constexpr size_t kFewestSteps = 3;
 constexpr size_t kFewestCollectives = 3;
-constexpr Nanos kLeaveFloor = 60 * base::kMilli;  // as for pauses: a busy host's scheduler alone stops threads that long
-constexpr double kMostlyLate = 0.7;     // a late rank is last in most of the collectives that cost something
+constexpr Nanos kLeaveFloor =
+    60 * base::kMilli;               // as for pauses: a busy host's scheduler alone stops threads that long
+constexpr double kMostlyLate = 0.7;  // a late rank is last in most of the collectives that cost something
 
 /// A process's steps in Trees::steps: [first, last).
 using Ranges = std::map<uint32_t, std::pair<uint32_t, uint32_t>>;
@@ -36,7 +39,8 @@ bool InFirstStep(const Scene& scene, const Ranges& ranges, const trace::Collecti
 }
 
 /// Books a loss on the process's step that runs at `at`.
-void AddStepAt(const Scene& scene, const Ranges& ranges, trace::ProcessRow process, Nanos at, Nanos lost, Hypothesis& h) {
+void AddStepAt(const Scene& scene, const Ranges& ranges, trace::ProcessRow process, Nanos at, Nanos lost,
+               Hypothesis& h) {
   const auto found = ranges.find(process.value());
   if (found == ranges.end()) return;
   const auto first = scene.trees.steps.begin() + found->second.first;
@@ -63,59 +67,130 @@ bool AllRanksTraced(const Scene& scene) {
   return static_cast<int>(ranks.size()) >= world;
 }
 
-/// Collectives that took long after everyone had arrived, on all ranks of a step.
-void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
-  if (!AllRanksTraced(scene)) return;
-  struct Hit {
-    Nanos lost = 0;
-    uint32_t step = 0;
-  };
-  std::map<uint32_t, std::vector<Hit>> hits;  // process -> hits
-  std::map<uint32_t, size_t> judged;
+/// A step that lost time to transfers.
+struct TransferHit {
+  Nanos lost = 0;
+  uint32_t step = 0;
+};
+
+using TransferHits = std::map<uint32_t, std::vector<TransferHit>>;  // process -> hits in order
+
+/// Waiting in each step that only passes on how late a rank left its collective before: the receiver's end of a slow
+/// link leaves last and the others wait for it at the next one, which is transfer too.
+struct PassedOn {
+  std::vector<Nanos> in_step;
+  std::map<uint32_t, Nanos> usual;  // by process
+
+  explicit PassedOn(const Scene& scene) : in_step(scene.profiles.size(), 0) {
+    const CarriedWaits carried(scene);
+    std::map<uint32_t, std::vector<double>> all;
+    for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
+      const trace::Step& step = scene.trees.steps[s];
+      in_step[s] = carried.In(step.process.value(), step.begin, step.end);
+      if (scene.normals[s].judged) all[step.process.value()].push_back(static_cast<double>(in_step[s]));
+    }
+    for (const auto& [process, values] : all) usual[process] = static_cast<Nanos>(ml::Quantile(values, 0.25));
+  }
+};
+
+TransferHits FindTransferHits(const Scene& scene) {
+  const PassedOn passed_on(scene);
+  TransferHits hits;
   for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
     const StepProfile& p = scene.profiles[s];
     const StepNormal& n = scene.normals[s];
     if (!n.judged) continue;
     const uint32_t process = scene.trees.steps[s].process.value();
-    ++judged[process];
-    const Nanos lost = p.comm_transfer - n.expected_transfer;
-    const auto step_cost = static_cast<double>(n.expected_own + n.expected_transfer);
+    const Nanos expected = n.expected_transfer + passed_on.usual.at(process);
+    const Nanos transfer = p.comm_transfer + passed_on.in_step[s];
+    const Nanos lost = transfer - expected;
+    const auto step_cost = static_cast<double>(n.expected_own + expected);
     if (static_cast<double>(lost) < kMatters * step_cost) continue;
-    if (static_cast<double>(p.comm_transfer) < kTransferRatio * static_cast<double>(n.expected_transfer)) continue;
+    if (static_cast<double>(transfer) < kTransferRatio * static_cast<double>(expected)) continue;
     // A starved process also moves its data slowly: its own loss must be small beside the transfers'.
     if (3 * (p.own() - n.expected_own) > lost) continue;
     hits[process].push_back({lost, s});
   }
-  std::vector<std::pair<uint32_t, std::vector<Hit>>> ranks;
-  for (auto& [process, list] : hits) {
-    // A slow link stays slow for a while; single slow transfers are what a busy host's threads do.
+  // A slow link stays slow for a while; single slow transfers are what a busy host's threads do.
+  std::erase_if(hits, [&](const auto& entry) {
+    const std::vector<TransferHit>& list = entry.second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
-    if (list.size() >= kFewestSteps && 2 * list.size() >= window) ranks.emplace_back(process, std::move(list));
+    return list.size() < kFewestSteps || 2 * list.size() < window;
+  });
+  return hits;
+}
+
+Nanos Sum(const std::vector<TransferHit>& hits) {
+  Nanos lost = 0;
+  for (const TransferHit& hit : hits) lost += hit.lost;
+  return lost;
+}
+
+/// The long ones among the collectives that began in [begin, end].
+std::vector<uint32_t> LongCollectives(const Scene& scene, Nanos begin, Nanos end) {
+  std::vector<uint32_t> inside;
+  std::vector<double> lengths;
+  for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
+    const auto& collective = scene.trees.collectives[c];
+    const Nanos at = collective.members.front().arrival;
+    if (at < begin || at > end) continue;
+    Nanos length = 0;
+    for (const auto& member : collective.members) length = std::max(length, member.end - member.arrival);
+    inside.push_back(c);
+    lengths.push_back(static_cast<double>(length));
   }
-  if (ranks.size() < 2) return;  // a link has two ends
-  Hypothesis h;
-  h.trouble = Trouble::kSlowTransfer;
+  const double most = ml::Quantile(lengths, 0.75);
+  std::vector<uint32_t> out;
+  for (size_t i = 0; i < inside.size(); ++i) {
+    if (lengths[i] >= kLong * most) out.push_back(inside[i]);
+  }
+  return out;
+}
+
+/// Puts the claim on the end whose sends are slow, where the order of leaving shows it; else on the rank that lost
+/// most.
+void ChooseEnd(const Scene& scene, const TransferHits& hits, Hypothesis& h) {
   Nanos most = -1;
-  for (const auto& [process, list] : ranks) {
-    Nanos lost = 0;
-    for (const Hit& hit : list) lost += hit.lost;
-    if (lost > most) {
-      most = lost;
-      h.process = trace::ProcessRow(process);
-    }
+  Nanos begin = INT64_MAX;
+  Nanos end = INT64_MIN;
+  for (const auto& [process, list] : hits) {
+    begin = std::min(begin, scene.trees.steps[list.front().step].begin);
+    end = std::max(end, scene.trees.steps[list.back().step].end);
+    if (Sum(list) <= most) continue;
+    most = Sum(list);
+    h.process = trace::ProcessRow(process);
   }
   h.rank = scene.store.processes[h.process.value()].rank;
-  for (const auto& [process, list] : ranks) {
-    if (trace::ProcessRow(process) != h.process) continue;
-    for (const Hit& hit : list) {
-      const trace::Step& step = scene.trees.steps[hit.step];
-      h.steps.push_back(hit.step);
-      h.lost_in.push_back(hit.lost);
-      h.lost += hit.lost;
-      if (h.onset == trace::kNoTime) h.onset = step.begin;
-      h.end = step.end;
+  const std::vector<uint32_t> slow = LongCollectives(scene, begin, end);
+  const SlowLink link = FindSlowLink(scene, slow);
+  if (!link.sender.has_value()) return;
+  h.rank = link.sender;
+  h.peer = link.receiver;
+  h.both_ways = link.both_ways;
+  h.link_share = link.share;
+  for (const uint32_t c : slow) {
+    for (const auto& member : scene.trees.collectives[c].members) {
+      if (member.rank == *link.sender && hits.count(member.process.value()) > 0) h.process = member.process;
     }
+  }
+}
+
+/// Collectives that took long after everyone had arrived, on the ranks of a step.
+void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
+  if (!AllRanksTraced(scene)) return;
+  const TransferHits hits = FindTransferHits(scene);
+  if (hits.size() < 2) return;  // a link has two ends
+  Hypothesis h;
+  h.trouble = Trouble::kSlowTransfer;
+  ChooseEnd(scene, hits, h);
+  for (const TransferHit& hit : hits.at(h.process.value())) {
+    const trace::Step& step = scene.trees.steps[hit.step];
+    h.steps.push_back(hit.step);
+    h.lost_in.push_back(hit.lost);
+    h.lost += hit.lost;
+    if (h.onset == trace::kNoTime) h.onset = step.begin;
+    h.end = step.end;
   }
   Nanos longest = 0;
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
@@ -153,7 +228,8 @@ double BinomialTail(size_t n, size_t k, double p) {
 void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
   size_t judged = 0;
   for (const auto& normal : scene.normals) judged += normal.judged;
-  if (judged > 0 || !AllRanksTraced(scene)) return;  // a late rank's own steps say why; who is last by a little says nothing
+  if (judged > 0 || !AllRanksTraced(scene))
+    return;  // a late rank's own steps say why; who is last by a little says nothing
   std::map<int, std::vector<uint32_t>> late;
   std::map<int, Nanos> cost;
   size_t waiting = 0;
@@ -168,18 +244,22 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
       if (end == trace::kNoTime || member.end > end) end = member.end;
     }
     if (collective.members.size() < 3) continue;  // of two, one is always last
-    // Ends that disagree by more than the lateness say that the clocks do, not the ranks; and it must cost more than the
-    // transfer itself.
-    if (collective.late_by < 2 * scene.trees.clock_error || collective.late_by < collective.transfer) continue;
+    // Ends that disagree by more than the lateness say that the clocks do, not the ranks; and it must cost more than
+    // the transfer itself.
+    const Nanos apart = std::max(scene.trees.clock_error, scene.trees.clock_spread);
+    if (collective.late_rank < 0 || collective.late_by < 2 * apart || collective.late_by < collective.transfer)
+      continue;
     ++waiting;
     ranks = std::max(ranks, collective.members.size());
     late[collective.late_rank].push_back(c);
     cost[collective.late_rank] += collective.late_by;
     waited += collective.late_by;
   }
-  if (end == trace::kNoTime || static_cast<double>(waited) * 20 < static_cast<double>(end - begin)) return;  // under 5 % of the time: nobody's fault
+  if (end == trace::kNoTime || static_cast<double>(waited) * 20 < static_cast<double>(end - begin))
+    return;  // under 5 % of the time: nobody's fault
   for (const auto& [rank, list] : late) {
-    if (list.size() < kFewestCollectives || static_cast<double>(cost[rank]) < kMostlyLate * static_cast<double>(waited)) continue;
+    if (list.size() < kFewestCollectives || static_cast<double>(cost[rank]) < kMostlyLate * static_cast<double>(waited))
+      continue;
     Hypothesis h;
     h.trouble = Trouble::kLateRank;
     h.rank = rank;
@@ -205,7 +285,8 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
   }
 }
 
-/// One rank that leaves a collective long after the others: it stood still inside, where its own steps show only transfer.
+/// One rank that leaves a collective long after the others: it stood still inside, where its own steps show only
+/// transfer.
 void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
   struct Leave {
     Nanos late = 0;
@@ -219,7 +300,8 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
   for (const auto& profile : scene.profiles) steps.push_back(static_cast<double>(profile.own()));
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& members = scene.trees.collectives[c].members;
-    const auto last = std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
+    const auto last =
+        std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
     std::vector<double> others;
     for (const auto& m : members) {
       if (&m != &*last) others.push_back(static_cast<double>(m.end));
@@ -228,7 +310,8 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
     usual.push_back(static_cast<double>(late));
     leaves.push_back({late, c, &*last});
   }
-  const double floor = std::max({static_cast<double>(kLeaveFloor), ml::Quantile(steps, 0.5), 20 * ml::Quantile(usual, 0.9)});
+  const double floor =
+      std::max({static_cast<double>(kLeaveFloor), ml::Quantile(steps, 0.5), 20 * ml::Quantile(usual, 0.9)});
   std::map<int, std::vector<Leave>> by_rank;
   for (const Leave& leave : leaves) {
     if (static_cast<double>(leave.late) < floor || InFirstStep(scene, ranges, *leave.member)) continue;

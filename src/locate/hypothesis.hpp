@@ -13,13 +13,13 @@ namespace teller::locate {
 
 /// What kind of trouble a hypothesis claims.
 enum class Trouble : uint8_t {
-  kSlowOperator,   ///< one operator (at one place or everywhere) costs more, the rest does not
-  kHostWork,       ///< host time at one place between operators grows, again and again
-  kGapWork,        ///< the time between steps grows, again and again
-  kPause,          ///< everything of a process stands still, once or a few times, at changing places
-  kStarvation,     ///< everything of a process is stretched, nothing in particular
-  kSlowTransfer,   ///< collectives take long after the last rank has arrived
-  kLateRank,       ///< one rank arrives last again and again (GPU lanes: no own time to look at)
+  kSlowOperator,  ///< one operator (at one place or everywhere) costs more, the rest does not
+  kHostWork,      ///< host time at one place between operators grows, again and again
+  kGapWork,       ///< the time between steps grows, again and again
+  kPause,         ///< everything of a process stands still, once or a few times, at changing places
+  kStarvation,    ///< everything of a process is stretched, nothing in particular
+  kSlowTransfer,  ///< collectives take long after the last rank has arrived
+  kLateRank,      ///< one rank arrives last again and again (GPU lanes: no own time to look at)
 };
 
 /// One claim about one process, with the steps it is made from.
@@ -27,21 +27,24 @@ struct Hypothesis {
   Trouble trouble = Trouble::kPause;
   trace::ProcessRow process;
   std::optional<int> rank;
-  std::vector<uint32_t> steps;      ///< indices into Trees::steps, in order
-  std::vector<Nanos> lost_in;       ///< parallel to steps: time lost to it
+  std::vector<uint32_t> steps;  ///< indices into Trees::steps, in order
+  std::vector<Nanos> lost_in;   ///< parallel to steps: time lost to it
   Nanos lost = 0;
   Nanos onset = trace::kNoTime;
   Nanos end = trace::kNoTime;
-  SlotKey slot;                     ///< operator or place; meaningful for the first three and pauses
-  bool whole_operator = false;      ///< slow operator: all places of that name, not one
-  bool in_gap = false;              ///< pause: between steps
-  uint32_t span = kNoSpan;          ///< worst piece: operator, host frame, or kNoSpan
+  SlotKey slot;                 ///< operator or place; meaningful for the first three and pauses
+  bool whole_operator = false;  ///< slow operator: all places of that name, not one
+  bool in_gap = false;          ///< pause: between steps
+  uint32_t span = kNoSpan;      ///< worst piece: operator, host frame, or kNoSpan
   Nanos worst_begin = trace::kNoTime;
-  Nanos worst = 0;                  ///< its length
-  Nanos usual = 0;                  ///< what is normal there
-  double rest_ratio = 1;            ///< how much everything else in these steps is stretched
-  double false_alarm = 1;           ///< probability of as much by chance in a healthy run
+  Nanos worst = 0;                    ///< its length
+  Nanos usual = 0;                    ///< what is normal there
+  double rest_ratio = 1;              ///< how much everything else in these steps is stretched
+  double false_alarm = 1;             ///< probability of as much by chance in a healthy run
   std::vector<uint32_t> collectives;  ///< indices into Trees::collectives (transfer, late rank)
+  std::optional<int> peer;            ///< slow transfer: the link's other end; none when the link cannot be told
+  bool both_ways = false;             ///< slow transfer: the rank is slow towards all of its neighbours
+  double link_share = 0;              ///< slow transfer: of its collectives that show the same ends
 };
 
 /// Everything the searches need, computed once.

@@ -213,7 +213,9 @@ std::vector<uint32_t> ShareHosts(const std::vector<std::string>& hosts, const st
     if (fresh) continue;
     const ProcessClock& other = clocks[it->second];
     const double error = std::hypot(static_cast<double>(clocks[p].error), static_cast<double>(other.error));
-    if (Difference(clocks[p], other) <= error + static_cast<double>(kSharedClock)) {
+    // Here too: what is inside the spread of single leavings may be a way of leaving and no clock.
+    const auto spread = static_cast<double>(kClearly * std::max(clocks[p].spread, other.spread));
+    if (Difference(clocks[p], other) <= std::max(error, spread) + static_cast<double>(kSharedClock)) {
       domains[p] = it->second;
     } else {
       fit.host_disagrees.emplace_back(it->second, p);

@@ -11,23 +11,17 @@ namespace {
 
 using trace::Nanos;
 
-constexpr int kLargestShift = 64;      // profilers of one job start within a few steps of each other
-constexpr size_t kShiftSamples = 512;  // tell shifts apart, bounded on long traces
-constexpr size_t kFewestShifted = 4;   // differences; fewer agree under some shift by chance
+constexpr int kLargestShift = 64;        // profilers of one job start within a few steps of each other
+constexpr size_t kShiftSamples = 512;    // tell shifts apart, bounded on long traces
+constexpr size_t kFewestShifted = 4;     // differences; fewer agree under some shift by chance
+constexpr size_t kEnoughForAThird = 24;  // differences; a third of fewer agrees by chance
 constexpr Nanos kNoSpread = INT64_MAX;
-
-Nanos Median(std::vector<Nanos>& values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 /// How one rank's spans lie against another's if the n-th meets the (n + by)-th.
 struct Shift {
   int by = 0;
   Nanos offset = 0;
-  Nanos spread = kNoSpread;  ///< median distance of the end differences from their line over time
+  Nanos spread = kNoSpread;  ///< width of the densest part of the end differences
 };
 
 Nanos Difference(Nanos a, Nanos b) {
@@ -50,6 +44,25 @@ double Drift(const std::vector<std::pair<Nanos, Nanos>>& differences) {
   return std::clamp(*middle, -kMostDrift, kMostDrift);
 }
 
+/// Where the differences, less a drift, lie densest; kept when that is denser than what `shift` has. Only the densest
+/// third counts: on a slow link members leave apart for as long as it is slow, which may be most of the trace.
+void Densest(const std::vector<std::pair<Nanos, Nanos>>& differences, double drift, Shift& shift) {
+  const Nanos begin = differences.front().first;
+  std::vector<Nanos> rest;
+  for (const auto& [end, difference] : differences) {
+    rest.push_back(Difference(difference, std::llround(drift * static_cast<double>(Difference(end, begin)))));
+  }
+  std::sort(rest.begin(), rest.end());
+  const size_t n = rest.size();
+  const size_t part = n < kEnoughForAThird ? n / 2 + 1 : n / 3;
+  for (size_t i = 0; i + part <= n; ++i) {
+    Nanos width = 0;
+    if (__builtin_sub_overflow(rest[i + part - 1], rest[i], &width) || width >= shift.spread) continue;
+    shift.spread = width;
+    shift.offset = rest[i] + width / 2;
+  }
+}
+
 Shift TryShift(const trace::Store& store, const RankSpans& base, const RankSpans& other, int by) {
   Shift shift{by, 0, kNoSpread};
   std::vector<std::pair<Nanos, Nanos>> differences;             // (end on the base, end difference)
@@ -63,15 +76,8 @@ Shift TryShift(const trace::Store& store, const RankSpans& base, const RankSpans
   if (differences.empty() || (by != 0 && differences.size() < kFewestShifted) ||
       differences.size() * 2 < std::min(base.spans.size(), other.spans.size()) / stride)
     return shift;
-  const double drift = Drift(differences);
-  const Nanos begin = differences.front().first;
-  std::vector<Nanos> rest;
-  for (const auto& [end, difference] : differences) {
-    rest.push_back(Difference(difference, std::llround(drift * static_cast<double>(Difference(end, begin)))));
-  }
-  shift.offset = Median(rest);
-  for (Nanos& r : rest) r = Difference(r, shift.offset) < 0 ? Difference(shift.offset, r) : Difference(r, shift.offset);
-  shift.spread = Median(rest);
+  Densest(differences, 0, shift);
+  if (const double drift = Drift(differences); drift != 0) Densest(differences, drift, shift);
   return shift;
 }
 
@@ -97,7 +103,7 @@ Shift BestShift(const trace::Store& store, const RankSpans& base, const RankSpan
     if (shift.spread == kNoSpread || shift.spread / 2 > best.spread) continue;
     ++candidates;
     if (chosen == nullptr) chosen = &shift;
-    if (same_clock == nullptr && std::abs(shift.offset) <= 3 * shift.spread) same_clock = &shift;
+    if (same_clock == nullptr && std::abs(shift.offset) <= 3 * shift.spread + base::kMicro) same_clock = &shift;
   }
   if (same_clock != nullptr) return *same_clock;
   certain = certain && candidates == 1;

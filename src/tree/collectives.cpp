@@ -149,6 +149,33 @@ void LendClocks(const trace::Store& store, std::vector<trace::ProcessClock>& clo
   }
 }
 
+/// Those that took not much longer than they can: in a slow one members leave apart (the receiver's end of a slow link
+/// leaves last), as in network time protocols the quickest exchange tells most about clocks.
+std::vector<Collective> QuickOnes(const trace::Store& store, std::vector<Collective> all) {
+  constexpr size_t kFewestQuick = 8;
+  constexpr Nanos kQuick = 4;  // times the lower quarter
+  const auto stay = [&](const Collective& collective) {
+    Nanos shortest = INT64_MAX;
+    for (const auto& m : collective.members) shortest = std::min(shortest, store.spans.duration[m.span.value()]);
+    return shortest;
+  };
+  std::vector<Nanos> stays;
+  for (const Collective& collective : all) stays.push_back(stay(collective));
+  if (stays.empty()) return all;
+  std::vector<Nanos> sorted = stays;
+  const auto quarter = sorted.begin() + static_cast<int64_t>(sorted.size() / 4);
+  std::nth_element(sorted.begin(), quarter, sorted.end());
+  const Nanos limit = std::min(*quarter, INT64_MAX / kQuick) * kQuick;
+  if (std::count_if(stays.begin(), stays.end(), [&](Nanos s) { return s <= limit; }) <
+      static_cast<int64_t>(kFewestQuick))
+    return all;
+  std::vector<Collective> quick;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (stays[i] <= limit) quick.push_back(std::move(all[i]));
+  }
+  return quick;
+}
+
 /// Puts the store on one clock by what the groups prove, and says how well that went.
 void StitchClocks(trace::Store& store, const std::vector<MatchedGroup>& groups, trace::Trees& trees) {
   const bool named = std::any_of(groups.begin(), groups.end(), [](const auto& g) { return g.certain && !g.inferred; });
@@ -156,7 +183,7 @@ void StitchClocks(trace::Store& store, const std::vector<MatchedGroup>& groups, 
   for (uint32_t g = 0; g < groups.size(); ++g) {
     // A library's own collectives are the better proof; kernels that leave together are used where there are none.
     if (!groups[g].certain || groups[g].inferred == named) continue;
-    for (const Collective& collective : Join(store, groups[g])) {
+    for (const Collective& collective : QuickOnes(store, Join(store, groups[g]))) {
       CollectiveEnds& one = ends.emplace_back();
       one.kind = g;
       for (const auto& member : collective.members) {
