@@ -134,7 +134,7 @@ std::vector<uint32_t> LongCollectives(const Scene& scene, Nanos begin, Nanos end
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& collective = scene.trees.collectives[c];
     const Nanos at = collective.members.front().arrival;
-    if (at < begin || at > end) continue;
+    if (collective.point_to_point || at < begin || at > end) continue;
     Nanos length = 0;
     for (const auto& member : collective.members) length = std::max(length, member.end - member.arrival);
     inside.push_back(c);
@@ -300,6 +300,7 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
   for (const auto& profile : scene.profiles) steps.push_back(static_cast<double>(profile.own()));
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& members = scene.trees.collectives[c].members;
+    if (scene.trees.collectives[c].point_to_point) continue;  // a send may end long before its receive
     const auto last =
         std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
     std::vector<double> others;

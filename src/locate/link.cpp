@@ -62,6 +62,7 @@ int Next(const std::vector<int>& ring, int rank) {
 CarriedWaits::CarriedWaits(const Scene& scene) : by_process_(scene.store.processes.size()) {
   std::map<uint32_t, Nanos> left;                           // process -> when it left its collective before
   for (const auto& collective : scene.trees.collectives) {  // by first arrival
+    if (collective.point_to_point) continue;
     const auto last = std::max_element(collective.members.begin(), collective.members.end(),
                                        [](const auto& a, const auto& b) { return a.arrival < b.arrival; });
     const auto last_left = left.find(last->process.value());

@@ -132,6 +132,8 @@ Json CollectivesToJson(const engine::Run& run) {
     }
     out.push_back({{"name", std::string(run.store.text(c.name))},
                    {"group", c.group},
+                   {"inferred", c.inferred},
+                   {"point_to_point", c.point_to_point},
                    {"late_rank", c.late_rank < 0 ? Json(nullptr) : Json(c.late_rank)},
                    {"late_by_ns", c.late_by},
                    {"transfer_ns", c.transfer},

@@ -8,6 +8,7 @@
 #include "tree/clock.hpp"
 #include "tree/collective_match.hpp"
 #include "tree/peer_kernels.hpp"
+#include "tree/peer_pairs.hpp"
 
 namespace teller::tree {
 
@@ -59,35 +60,79 @@ std::string GroupKey(const trace::Store& store, uint32_t span, int replica) {
   return key;
 }
 
-/// Groups of spans that may be one collective, over at least two ranks.
-std::vector<MatchedGroup> FindGroups(const trace::Store& store) {
+/// What libraries name, by what it is.
+struct NamedSpans {
+  std::vector<MatchedGroup> groups;               ///< collectives
+  std::vector<std::vector<RankSpans>> transfers;  ///< sends and receives, one entry a library and replica
+};
+
+/// True when a SendRecv kernel is part of a collective: its group says so.
+bool IsOfLargerGroup(const trace::Store& store, uint32_t span) {
+  const auto* args = store.comm_args.Find(span);
+  return args != nullptr && (args->group_size > 2 || args->group.valid() || args->group_ranks.valid());
+}
+
+/// True when every rank has as many: a SendRecv kernel is then taken for an all-to-all, as exchanges between some ranks
+/// give the ranks unequal numbers.
+bool EqualCounts(const std::vector<RankSpans>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(),
+                     [&](const auto& r) { return r.spans.size() == ranks.front().spans.size(); });
+}
+
+/// Spans that may be one collective, and single transfers, over at least two ranks.
+NamedSpans FindNamed(const trace::Store& store) {
   std::map<std::string, std::map<int, RankSpans>> groups;
+  std::map<std::string, std::map<int, RankSpans>> transfers;
   const std::vector<int> replicas = Replicas(store);
   for (uint32_t row = 0; row < store.spans.size(); ++row) {
     const SpanKind kind = store.kind(row);
     if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
     const auto& process = store.process_of(row);
-    if (!process.rank.has_value() || !IsCollectiveSpan(store, row)) continue;
-    RankSpans& spans = groups[GroupKey(store, row, replicas[store.track_of(row).process.value()])][*process.rank];
+    if (!process.rank.has_value()) continue;
+    const PeerEnd end = PeerEndOf(store.name(row));
+    const int replica = replicas[store.track_of(row).process.value()];
+    const bool transfer = end == PeerEnd::kSend || end == PeerEnd::kReceive;
+    if (!transfer && !IsCollectiveSpan(store, row)) continue;
+    const std::string family(store.name(row).substr(0, store.name(row).find(':')));
+    RankSpans& spans = transfer ? transfers[family + std::to_string(replica)][*process.rank]
+                                : groups[GroupKey(store, row, replica)][*process.rank];
     spans.rank = *process.rank;
     spans.process = store.track_of(row).process;
     spans.spans.push_back(row);
   }
-  std::vector<MatchedGroup> matched;
-  for (auto& [key, by_rank] : groups) {
-    if (by_rank.size() < 2) continue;
-    MatchedGroup group;
-    group.key = key;
+  const auto in_order = [&](std::map<int, RankSpans>& by_rank) {
+    std::vector<RankSpans> ranks;
     for (auto& [rank, spans] : by_rank) {
       std::sort(spans.spans.begin(), spans.spans.end(), [&](uint32_t a, uint32_t b) {
         return std::pair(store.spans.begin[a], a) < std::pair(store.spans.begin[b], b);
       });
-      group.ranks.push_back(std::move(spans));
+      ranks.push_back(std::move(spans));
+    }
+    return ranks;
+  };
+  NamedSpans named;
+  for (auto& [key, by_rank] : groups) {
+    if (by_rank.size() < 2) continue;
+    MatchedGroup group;
+    group.key = key;
+    group.ranks = in_order(by_rank);
+    const uint32_t first = group.ranks.front().spans.front();
+    if (PeerEndOf(store.name(first)) == PeerEnd::kEither && !IsOfLargerGroup(store, first)) {
+      if (!EqualCounts(group.ranks)) {
+        named.transfers.push_back(std::move(group.ranks));
+        continue;
+      }
+      group.point_to_point = group.ranks.size() == 2;
     }
     LabelMembers(store, group);
-    matched.push_back(std::move(group));
+    named.groups.push_back(std::move(group));
   }
-  return matched;
+  for (auto& [family, by_rank] : transfers) {
+    // Where the library's own spans are there, the calls that only start them say nothing more.
+    if (by_rank.size() < 2 || (family.starts_with("c10d") && transfers.size() > 1)) continue;
+    named.transfers.push_back(in_order(by_rank));
+  }
+  return named;
 }
 
 /// The collectives of a group: members by rank, times not filled in yet.
@@ -178,11 +223,12 @@ std::vector<Collective> QuickOnes(const trace::Store& store, std::vector<Collect
 
 /// Puts the store on one clock by what the groups prove, and says how well that went.
 void StitchClocks(trace::Store& store, const std::vector<MatchedGroup>& groups, trace::Trees& trees) {
-  const bool named = std::any_of(groups.begin(), groups.end(), [](const auto& g) { return g.certain && !g.inferred; });
+  const bool named = std::any_of(groups.begin(), groups.end(),
+                                 [](const auto& g) { return g.certain && !g.inferred && !g.point_to_point; });
   std::vector<CollectiveEnds> ends;
   for (uint32_t g = 0; g < groups.size(); ++g) {
     // A library's own collectives are the better proof; kernels that leave together are used where there are none.
-    if (!groups[g].certain || groups[g].inferred == named) continue;
+    if (!groups[g].certain || groups[g].inferred == named || groups[g].point_to_point) continue;
     for (const Collective& collective : QuickOnes(store, Join(store, groups[g]))) {
       CollectiveEnds& one = ends.emplace_back();
       one.kind = g;
@@ -269,6 +315,20 @@ void Split(const trace::Trees& trees, Collective& collective) {
   collective.transfer = std::max<Nanos>(0, Median(ends) - last->arrival);
 }
 
+/// Joins the groups' members and splits their time.
+void AddCollectives(const trace::Store& store, const std::vector<MatchedGroup>& groups, trace::Trees& trees) {
+  for (const MatchedGroup& group : groups) {
+    for (Collective& collective : Join(store, group)) {
+      for (auto& member : collective.members) {
+        member.arrival = store.spans.begin[member.span.value()];
+        member.end = store.spans.end(member.span.value());
+      }
+      Split(trees, collective);
+      trees.collectives.push_back(std::move(collective));
+    }
+  }
+}
+
 /// How far members typically leave apart from the middle one of their collective.
 Nanos Spread(const trace::Trees& trees) {
   std::vector<Nanos> away;
@@ -319,24 +379,17 @@ bool IsCommunicationName(std::string_view name) {
 }
 
 void MatchCollectives(trace::Store& store, trace::Trees& trees) {
-  std::vector<MatchedGroup> groups = FindGroups(store);
+  NamedSpans named = FindNamed(store);
+  std::vector<MatchedGroup>& groups = named.groups;
   for (MatchedGroup& group : FindPeerKernels(store, groups)) groups.push_back(std::move(group));
   StitchClocks(store, groups, trees);
-  for (const MatchedGroup& group : groups) {
-    for (Collective& collective : Join(store, group)) {
-      for (auto& member : collective.members) {
-        member.arrival = store.spans.begin[member.span.value()];
-        member.end = store.spans.end(member.span.value());
-      }
-      Split(trees, collective);
-      trees.collectives.push_back(std::move(collective));
-    }
-  }
+  AddCollectives(store, groups, trees);
+  trees.clock_spread = Spread(trees);
+  for (const auto& ranks : named.transfers) AddCollectives(store, FindPairs(store, trees, ranks), trees);
   std::sort(trees.collectives.begin(), trees.collectives.end(), [](const Collective& a, const Collective& b) {
     return std::tuple(a.members.front().arrival, a.group, a.sequence) <
            std::tuple(b.members.front().arrival, b.group, b.sequence);
   });
-  trees.clock_spread = Spread(trees);
 }
 
 }  // namespace teller::tree

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string>
 #include <unordered_map>
 
@@ -21,7 +22,10 @@ using trace::SpanKind;
 constexpr size_t kMostHinted = 64;     // names; more are not looked at
 constexpr size_t kMostUnhinted = 24;   // by total time
 constexpr double kVaries = 1.5;        // ninth tenth of the length over the first: waiting makes lengths vary
-constexpr size_t kMostJudged = 4096;   // pairs of members
+constexpr size_t kMostJudged = 1024;   // pairs of members
+constexpr size_t kGiveUp = 8;          // ranks without any two that leave together
+constexpr size_t kMostSets = 8;        // that a rank is tried with
+constexpr size_t kMostSearched = 2;    // of these, where its numbers may be shifted
 constexpr double kLeastApart = 2'000;  // ns; arrivals must differ by more than time stamps do
 constexpr size_t kMostRanks = 256;     // sets of ranks are searched for among these
 
@@ -189,23 +193,43 @@ class Occupied {
   std::map<uint32_t, std::vector<uint32_t>> spans_;
 };
 
+/// Labels `other` against the first of `set` and tells whether they leave together. The search for a shift is the dear
+/// part: `search` says whether to spend it where equal numbers make it likely that there is none.
+bool Joins(const trace::Store& store, const MatchedGroup& set, const RankSpans& other, bool hint, bool search,
+           MatchedGroup& pair) {
+  pair.ranks = {set.ranks.front(), other};
+  pair.certain = true;
+  if (pair.ranks[0].spans.size() == pair.ranks[1].spans.size()) {
+    for (RankSpans& rank : pair.ranks) {
+      rank.labels.resize(rank.spans.size());
+      std::iota(rank.labels.begin(), rank.labels.end(), 0);
+    }
+    if (PairLeavesTogether(store, pair.ranks[0], pair.ranks[1], hint)) return true;
+  }
+  if (!search) return false;
+  LabelMembers(store, pair);
+  return pair.certain && PairLeavesTogether(store, pair.ranks[0], pair.ranks[1], hint);
+}
+
 /// The sets of ranks that leave together: tensor-parallel groups of a larger job do so among themselves only.
 std::vector<MatchedGroup> SplitByRanks(const trace::Store& store, const Candidate& candidate) {
   std::vector<MatchedGroup> sets;
-  for (const RankSpans& rank : candidate.group.ranks) {
-    bool placed = false;
-    for (MatchedGroup& set : sets) {
-      MatchedGroup pair;
-      pair.ranks = {set.ranks.front(), rank};
-      LabelMembers(store, pair);
-      if (!pair.certain || !PairLeavesTogether(store, pair.ranks[0], pair.ranks[1], candidate.hint)) continue;
-      set.ranks.front().labels = pair.ranks[0].labels;
-      set.ranks.push_back(std::move(pair.ranks[1]));
-      set.by_sequence = pair.by_sequence;
-      placed = true;
-      break;
+  size_t placed = 0;
+  for (size_t r = 0; r < candidate.group.ranks.size(); ++r) {
+    if (r >= kGiveUp && placed == 0) break;  // compute on all ranks: no need to try every two of them
+    const RankSpans& rank = candidate.group.ranks[r];
+    MatchedGroup pair;
+    auto joined = sets.end();
+    for (size_t back = 0; back < std::min(sets.size(), kMostSets) && joined == sets.end(); ++back) {
+      const auto set = sets.end() - 1 - static_cast<int64_t>(back);  // neighbours in rank are the likelier peers
+      if (Joins(store, *set, rank, candidate.hint, back < kMostSearched, pair)) joined = set;
     }
-    if (placed) continue;
+    if (joined != sets.end()) {
+      joined->ranks.front().labels = pair.ranks[0].labels;
+      joined->ranks.push_back(std::move(pair.ranks[1]));
+      ++placed;
+      continue;
+    }
     MatchedGroup& set = sets.emplace_back();
     set.ranks.push_back(rank);
     set.inferred = true;
