@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "ingest/flight_recorder/flight_recorder.hpp"
+#include "ingest/flight_recorder/notation.hpp"
 #include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/log/parsed_line.hpp"
@@ -227,8 +228,9 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   for (const auto& magic : kMagics) {
     if (StartsWith(head, magic.bytes)) return {Kind::kOther, magic.note};
   }
-  if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
-    return {Kind::kOther, "a Python pickle; convert Flight Recorder dumps to JSON first"};
+  if (flight_recorder::LooksLikePickle(head)) {
+    if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
+    if (head[0] == '\x80') return {Kind::kOther, "a Python pickle, but no Flight Recorder dump"};
   }
   if (text.front() == '{' || text.front() == '[') {
     const Sniffed json = SniffJson(head, whole, text);

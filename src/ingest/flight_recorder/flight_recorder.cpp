@@ -1,24 +1,28 @@
-// NCCL Flight Recorder dumps in JSON form. Source: torch/csrc/distributed/c10d/FlightRecorder (version 2.x keys).
+// NCCL Flight Recorder dumps, from whatever notation: one mapper from plain values to collective records.
+// Source: torch/csrc/distributed/c10d (NCCLUtils.hpp, TraceUtils.h, FlightRecorder*.hpp) of PyTorch 2.2 to 2.9, dump
+// versions 1.x (a list of entries, or "seq_id" and groups by number) and 2.x.
 #include "ingest/flight_recorder/flight_recorder.hpp"
 
-#include <simdjson.h>
-
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ingest/common/decimal.hpp"
 #include "ingest/common/rank.hpp"
+#include "ingest/flight_recorder/notation.hpp"
 
 namespace teller::ingest {
 
 namespace {
 
-namespace sj = simdjson::dom;
+using flight_recorder::Value;
+using flight_recorder::ValueKind;
 
 constexpr size_t kMaxDump =
-    1u << 30;  // the recorder keeps a ring of some thousand entries: a few MB; this is a bound only
+    256u << 20;  // the recorder keeps a ring of some thousand entries: a few MB; this is a bound only
 constexpr size_t kChunk = 1u << 20;
 
 constexpr base::DiagnosticKind kBadEntry = {
@@ -28,12 +32,20 @@ constexpr base::DiagnosticKind kNoRank = {"flight-recorder.no-rank", base::Sever
                                           "neither the dump nor the file name tells the rank; the dump was not used"};
 constexpr size_t kMaxGroupRanks = 1u << 17;  // larger than any cluster
 constexpr size_t kMaxGroupText = 256;        // every record of the group carries it
+constexpr size_t kMaxWord = 256;             // names and states
+constexpr size_t kMaxFrame = 1024;
+constexpr size_t kMaxSizes = 1u << 20;  // one coalesced call of thousands of tensors
 constexpr base::DiagnosticKind kBigGroup = {
     "flight-recorder.big-group", base::Severity::kDataLoss,
     "a group has more members, or a longer name, than is believed; the members were left out or the name was cut"};
 constexpr base::DiagnosticKind kBadTime = {"flight-recorder.bad-time", base::Severity::kDataLoss,
                                            "a time is beyond any date; it was taken as not told"};
 constexpr base::DiagnosticKind kDamaged = {"flight-recorder.damaged", base::Severity::kDataLoss, "the dump ends early"};
+constexpr base::DiagnosticKind kTrailing = {"flight-recorder.trailing", base::Severity::kNotice,
+                                            "bytes behind the end of the pickle; they were not read"};
+constexpr base::DiagnosticKind kRepeated = {
+    "flight-recorder.repeated", base::Severity::kDataLoss,
+    "an entry that stands several times for itself, or texts that sum to more than the file holds; it was left out"};
 
 base::Result<std::string> ReadWhole(base::ByteSource& source) {
   std::string text;
@@ -42,7 +54,7 @@ base::Result<std::string> ReadWhole(base::ByteSource& source) {
     const auto got = source.Read(chunk.data(), chunk.size());
     if (!got) return got.error();
     if (*got == 0) return text;
-    if (text.size() + *got > kMaxDump) return base::Error{base::Code::kLimit, "the dump is larger than 1 GiB"};
+    if (text.size() + *got > kMaxDump) return base::Error{base::Code::kLimit, "the dump is larger than 256 MiB"};
     text.append(chunk.data(), *got);
   }
 }
@@ -65,162 +77,247 @@ std::vector<int> RanksFromText(std::string_view text) {
   return ranks;
 }
 
+/// Ranks of a group: text, or (version 1.x) a list of numbers. `lost` tells that there were some which are not
+/// believed.
+std::vector<int> RanksOf(Value told, bool& lost) {
+  if (const auto text = told.TextView()) {
+    auto ranks = RanksFromText(*text);
+    lost = ranks.empty() && text->find_first_of("0123456789") != std::string_view::npos;
+    return ranks;
+  }
+  std::vector<int> ranks;
+  lost = told.kind() == ValueKind::kList && told.size() > kMaxGroupRanks;
+  for (size_t i = 0; !lost && told.kind() == ValueKind::kList && i < told.size(); ++i) {
+    const auto rank = told.at(i).Integer();
+    if (!rank || *rank < 0 || *rank > 100'000'000) {
+      lost = true;
+      return {};
+    }
+    ranks.push_back(static_cast<int>(*rank));
+  }
+  return ranks;
+}
+
 struct Group {
   std::string text;      ///< "72 EXPERT_MODEL_PARALLEL_GROUP"
   int32_t members = -1;  ///< as CommRecord::members
 };
 
-std::string Text(sj::element element) {
-  std::string_view text;
-  if (element.get(text) == simdjson::SUCCESS) return std::string(text);
-  int64_t number = 0;
-  if (element.get(number) == simdjson::SUCCESS) return std::to_string(number);
-  return simdjson::minify(element);
-}
+class Mapper {
+ public:
+  Mapper(trace::FileRow file, trace::Store& store, int rank, size_t bytes)
+      : file_(file), store_(store), row_(store.files[file.value()]), rank_(rank), budget_(2 * bytes + (1u << 20)) {}
 
-std::string Field(sj::object object, std::string_view key) {
-  sj::element element;
-  if (object[key].get(element) != simdjson::SUCCESS || element.is_null()) return {};
-  return Text(element);
-}
-
-int64_t Integer(sj::object object, std::string_view key, int64_t otherwise) {
-  int64_t value = 0;
-  return object[key].get(value) == simdjson::SUCCESS ? value : otherwise;
-}
-
-/// A moment; null, 0 and what is no date (then `fine` becomes false) are not told.
-trace::Nanos Time(sj::object object, std::string_view key, bool& fine) {
-  const int64_t value = Integer(object, key, 0);
-  if (value > kMaxNanos) fine = false;
-  return value > 0 && value <= kMaxNanos ? value : trace::kNoTime;
-}
-
-/// Groups by name, from pg_config: {"72": {"name": "72", "desc": "..", "ranks": "[8, 9]"}}.
-std::map<std::string, Group> ReadGroups(sj::object root, trace::FileRow file, trace::Store& store) {
-  std::map<std::string, Group> groups;
-  sj::object config;
-  if (root["pg_config"].get(config) != simdjson::SUCCESS) return groups;
-  for (const auto field : config) {
-    sj::object pg;
-    if (field.value.get(pg) != simdjson::SUCCESS) continue;
-    Group group;
-    std::string name = Field(pg, "name");
-    if (name.empty()) name = std::string(field.key);
-    group.text = name;
-    if (const std::string desc = Field(pg, "desc"); !desc.empty()) group.text += " " + desc;
-    sj::element told;
-    std::string text;
-    if (pg["ranks"].get(told) == simdjson::SUCCESS && !told.is_null()) text = Text(told);
-    std::vector<int> ranks = RanksFromText(text);
-    const bool lost = ranks.empty() && text.find_first_of("0123456789") != std::string::npos;
-    if (lost || group.text.size() > kMaxGroupText) {
-      store.diagnostics.Report(kBigGroup, file, "group " + name.substr(0, 64));
+  void Map(Value root, Value entries) {
+    ReadGroups(root.Find("pg_config"));
+    std::set<flight_recorder::ValueId> seen;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const Value entry = entries.at(i);
+      ++row_.records_read;
+      if (!seen.insert(entry.id()).second) {
+        Drop(kRepeated, i);
+      } else {
+        ReadEntry(entry, i);
+      }
     }
-    if (group.text.size() > kMaxGroupText) group.text.resize(kMaxGroupText);
-    const auto [it, added] = groups.emplace(std::move(name), std::move(group));
-    if (!added || ranks.empty()) continue;
-    it->second.members = static_cast<int32_t>(store.comm_groups.size());
-    store.comm_groups.push_back(std::move(ranks));
+    if (rank_ >= 0) ReadStatus(root.Find("pg_status"), entries);
   }
-  return groups;
-}
 
-std::string InnermostFrame(sj::object entry) {
-  sj::array frames;
-  sj::object frame;
-  if (entry["frames"].get(frames) != simdjson::SUCCESS || frames.size() == 0) return {};
-  if (frames.at(0).get(frame) != simdjson::SUCCESS) return {};
-  return Field(frame, "name") + " (" + Field(frame, "filename") + ":" + Field(frame, "line") + ")";
-}
+ private:
+  void Drop(const base::DiagnosticKind& kind, size_t index) {
+    store_.diagnostics.Report(kind, file_, "entry " + std::to_string(index));
+    ++row_.dropped;
+  }
 
-std::string Sizes(sj::object entry) {
-  std::string out;
-  for (const char* key : {"input_sizes", "input_dtypes"}) {
-    sj::element element;
-    if (entry[key].get(element) != simdjson::SUCCESS) continue;
-    if (!out.empty()) out += ' ';
-    out += simdjson::minify(element);
+  /// Groups by name, from pg_config: {"72": {"name": "72", "desc": "..", "ranks": "[8, 9]"}}, or {72: [8, 9]}.
+  void ReadGroups(Value config) {
+    for (size_t i = 0; i < config.size(); ++i) {
+      const Value pg = config.at(i);
+      const bool numbered = pg.kind() == ValueKind::kList;
+      if (pg.kind() != ValueKind::kMap && !numbered) continue;
+      Group group;
+      std::string name = ToText(pg.Find("name"), kMaxGroupText + 1);
+      if (pg.Find("name").IsNull()) name = ToText(config.KeyAt(i), kMaxGroupText + 1);
+      group.text = name;
+      if (const Value desc = pg.Find("desc"); !desc.IsNull() && ToText(desc, 1) != "")
+        group.text += " " + ToText(desc, kMaxGroupText + 1);
+      bool lost = false;
+      std::vector<int> ranks = RanksOf(numbered ? pg : pg.Find("ranks"), lost);
+      if (ranks.size() * sizeof(int) > budget_) {
+        lost = true;
+        ranks.clear();
+      }
+      budget_ -= ranks.size() * sizeof(int);
+      if (lost || group.text.size() > kMaxGroupText)
+        store_.diagnostics.Report(kBigGroup, file_, "group " + name.substr(0, 64));
+      if (group.text.size() > kMaxGroupText) group.text.resize(kMaxGroupText);
+      if (numbered) group.text = NumberedGroup(name, ranks);
+      const auto [it, added] = groups_.emplace(std::move(name), std::move(group));
+      if (!added || ranks.empty()) continue;
+      it->second.members = static_cast<int32_t>(store_.comm_groups.size());
+      store_.comm_groups.push_back(std::move(ranks));
+    }
   }
-  return out;
-}
 
-bool ReadEntry(sj::object entry, const std::map<std::string, Group>& groups, trace::CommRecord& record,
-               bool& times_fine) {
-  sj::array pg;
-  sj::element name;
-  if (entry["process_group"].get(pg) != simdjson::SUCCESS || pg.at(0).get(name) != simdjson::SUCCESS) return false;
-  const std::string group = Text(name);
-  if (const auto it = groups.find(group); it != groups.end()) {
-    record.group = it->second.text;
-    record.members = it->second.members;
-  } else {
-    record.group = group.substr(0, kMaxGroupText);
+  /// Version 1.x numbers groups in the order in which a rank made its own, so one number may mean different groups on
+  /// different ranks: the ranks belong to the name. Without them only the group of all (0) is comparable.
+  std::string NumberedGroup(const std::string& number, const std::vector<int>& ranks) const {
+    if (number == "0") return number;
+    if (ranks.empty()) return number + " of rank " + std::to_string(rank_);
+    const auto [low, high] = std::minmax_element(ranks.begin(), ranks.end());
+    int64_t sum = 0;
+    for (const int rank : ranks) sum = (sum * 31 + rank) % 1'000'003;  // tells lists of one length and range apart
+    return number + " (" + std::to_string(ranks.size()) + " ranks, " + std::to_string(*low) + ".." +
+           std::to_string(*high) + ", #" + std::to_string(sum) + ")";
   }
-  bool p2p = false;
-  if (entry["is_p2p"].get(p2p) != simdjson::SUCCESS) p2p = false;
-  const int64_t sequence = Integer(entry, "collective_seq_id", -1);
-  const int64_t p2p_sequence = Integer(entry, "p2p_seq_id", -1);
-  record.sequence = p2p ? -1 : sequence;
-  record.p2p_sequence = p2p ? p2p_sequence : -1;
-  record.op = Field(entry, "profiling_name");
-  record.state = Field(entry, "state");
-  if (record.op.empty() || record.state.empty() || (record.sequence < 0 && record.p2p_sequence < 0)) return false;
-  record.sizes = Sizes(entry);
-  record.created = Time(entry, "time_created_ns", times_fine);
-  record.started = Time(entry, "time_discovered_started_ns", times_fine);
-  record.completed = Time(entry, "time_discovered_completed_ns", times_fine);
-  record.frame = InnermostFrame(entry);
-  return true;
-}
 
-/// Where the ring holds nothing of a group any more, pg_status still tells how far the rank came. Its keys number the
-/// rank's groups in the order of their creation, which is the order of their (numeric) names; that mapping is used only
-/// when every entry of the dump agrees with it.
-std::map<std::string, sj::object> StatusByGroup(sj::object root, const std::map<std::string, Group>& groups) {
-  sj::object status;
-  if (root["pg_status"].get(status) != simdjson::SUCCESS) return {};
-  std::map<int64_t, sj::object> by_id;
-  for (const auto field : status) {
-    const auto ids = RanksFromText(field.key);
-    sj::object value;
-    if (ids.size() != 1 || field.value.get(value) != simdjson::SUCCESS) return {};
-    by_id.emplace(ids[0], value);
+  void SetGroup(const std::string& name, bool numbered, trace::CommRecord& record) const {
+    if (const auto it = groups_.find(name); it != groups_.end()) {
+      record.group = it->second.text;
+      record.members = it->second.members;
+    } else {
+      record.group = numbered ? NumberedGroup(name, {}) : name.substr(0, kMaxGroupText);
+    }
   }
-  std::map<int64_t, std::string> by_name;
-  for (const auto& [name, group] : groups) {
-    const auto numbers = RanksFromText(name);
-    if (numbers.size() != 1) return {};
-    by_name.emplace(numbers[0], name);
+
+  /// Key of an entry's group in pg_config; empty when the entry names none.
+  static std::string GroupKey(Value entry) {
+    const Value pg = entry.Find("process_group");
+    if (pg.kind() == ValueKind::kList) return pg.size() > 0 ? ToText(pg.at(0), kMaxGroupText + 1) : std::string();
+    if (!pg.IsNull()) return ToText(pg, kMaxGroupText + 1);
+    if (const Value name = entry.Find("pg_name"); !name.IsNull()) return ToText(name, kMaxGroupText + 1);
+    if (const auto id = entry.Find("pg_id").Integer(); id && *id >= 0 && !entry.Find("seq_id").IsNull())
+      return std::to_string(*id);
+    return {};
   }
-  if (by_name.size() != by_id.size()) return {};
-  std::map<std::string, sj::object> out;
-  std::map<std::string, int64_t> id_of;
-  auto name = by_name.begin();
-  for (const auto& [id, value] : by_id) {
-    id_of[name->second] = id;
-    out.emplace((name++)->second, value);
+
+  /// A moment; null, 0 and what is no date (then `fine` becomes false) are not told.
+  static trace::Nanos Time(Value entry, std::string_view key, bool& fine) {
+    const Value told = entry.Find(key);
+    const auto value = told.Integer();
+    if (!value && told.kind() == ValueKind::kReal) fine = false;
+    if (value && *value > kMaxNanos) fine = false;
+    return value && *value > 0 && *value <= kMaxNanos ? *value : trace::kNoTime;
   }
-  sj::array entries;
-  if (root["entries"].get(entries) != simdjson::SUCCESS) return {};
-  for (const auto element : entries) {
-    sj::object entry;
-    sj::array pg;
-    if (element.get(entry) != simdjson::SUCCESS || entry["process_group"].get(pg) != simdjson::SUCCESS ||
-        pg.size() == 0)
-      continue;
-    const auto it = id_of.find(Text(pg.at(0)));
-    if (it != id_of.end() && Integer(entry, "pg_id", it->second) != it->second) return {};
+
+  std::string InnermostFrame(Value entry) const {
+    const Value frame = entry.Find("frames").at(0);
+    if (frame.kind() != ValueKind::kMap) return {};
+    std::string text = ToText(frame.Find("name"), kMaxFrame);
+    text += " (" + ToText(frame.Find("filename"), kMaxFrame) + ":" + ToText(frame.Find("line"), kMaxWord) + ")";
+    return text;
   }
-  return out;
-}
+
+  bool Sizes(Value entry, std::string& out) const {
+    for (const auto* key : {"input_sizes", "input_dtypes"}) {
+      const Value value = entry.Find(key);
+      if (!value) continue;
+      if (!out.empty()) out += ' ';
+      if (!Minify(value, std::min(budget_, kMaxSizes), out)) return false;
+    }
+    return true;
+  }
+
+  void ReadEntry(Value entry, size_t index) {
+    trace::CommRecord record;
+    record.file = file_;
+    record.rank = rank_;
+    const std::string group = GroupKey(entry);
+    const bool p2p = entry.Find("is_p2p").Bool().value_or(false);
+    const auto sequence = entry.Find("collective_seq_id").Integer();
+    record.sequence = p2p ? -1 : sequence ? *sequence : entry.Find("seq_id").Integer().value_or(-1);
+    record.p2p_sequence = p2p ? entry.Find("p2p_seq_id").Integer().value_or(-1) : -1;
+    if (const Value op = entry.Find("profiling_name"); !op.IsNull()) record.op = ToText(op, kMaxWord);
+    if (const Value state = entry.Find("state"); !state.IsNull()) record.state = ToText(state, kMaxWord);
+    if (group.empty() || record.op.empty() || record.state.empty() ||
+        (record.sequence < 0 && record.p2p_sequence < 0)) {
+      return Drop(kBadEntry, index);
+    }
+    if (rank_ < 0) {
+      ++row_.dropped;  // the missing rank was reported once
+      return;
+    }
+    SetGroup(group, entry.Find("process_group").IsNull() && entry.Find("pg_name").IsNull(), record);
+    // Version 1.x tells sends and receives only by their names.
+    if (!sequence && (record.op.find(":send") != std::string::npos || record.op.find(":recv") != std::string::npos))
+      std::swap(record.sequence, record.p2p_sequence);
+    bool times_fine = true;
+    record.created = Time(entry, "time_created_ns", times_fine);
+    record.started = Time(entry, "time_discovered_started_ns", times_fine);
+    record.completed = Time(entry, "time_discovered_completed_ns", times_fine);
+    record.frame = InnermostFrame(entry);
+    const bool fits = Sizes(entry, record.sizes);
+    const size_t texts = record.op.size() + record.state.size() + record.sizes.size() + record.frame.size();
+    if (!fits || texts > budget_) return Drop(kRepeated, index);
+    budget_ -= texts;
+    if (!times_fine) store_.diagnostics.Report(kBadTime, file_, "entry " + std::to_string(index));
+    ++row_.spans;
+    store_.comm_records.push_back(std::move(record));
+  }
+
+  /// Where the ring holds nothing of a group any more, pg_status still tells how far the rank came. Its keys number the
+  /// rank's groups in the order of their creation, which is the order of their (numeric) names; that mapping is used
+  /// only when every entry of the dump agrees with it.
+  std::map<std::string, Value> StatusByGroup(Value status, Value entries) const {
+    std::map<int64_t, Value> by_id;
+    for (size_t i = 0; i < status.size(); ++i) {
+      const auto id = RanksFromText(ToText(status.KeyAt(i), kMaxWord));
+      if (id.size() != 1 || status.at(i).kind() != ValueKind::kMap) return {};
+      by_id.emplace(id[0], status.at(i));
+    }
+    std::map<int64_t, std::string> by_name;
+    for (const auto& [name, group] : groups_) {
+      const auto numbers = RanksFromText(name);
+      if (numbers.size() != 1) return {};
+      by_name.emplace(numbers[0], name);
+    }
+    if (by_name.size() != by_id.size()) return {};
+    std::map<std::string, Value> out;
+    std::map<std::string, int64_t> id_of;
+    auto name = by_name.begin();
+    for (const auto& [id, value] : by_id) {
+      id_of[name->second] = id;
+      out.emplace((name++)->second, value);
+    }
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto it = id_of.find(GroupKey(entries.at(i)));
+      if (it == id_of.end()) continue;
+      if (entries.at(i).Find("pg_id").Integer().value_or(it->second) != it->second) return {};
+    }
+    return out;
+  }
+
+  void ReadStatus(Value status, Value entries) {
+    for (const auto& [name, value] : StatusByGroup(status, entries)) {
+      trace::CommRecord record;
+      record.file = file_;
+      record.rank = rank_;
+      SetGroup(name, false, record);
+      for (const auto& [key, state] : {std::pair("last_enqueued_collective", "last-scheduled"),
+                                       std::pair("last_completed_collective", "last-completed")}) {
+        record.sequence = value.Find(key).Integer().value_or(-1);
+        record.state = state;
+        if (record.sequence >= 0) store_.comm_records.push_back(record);
+      }
+    }
+  }
+
+  trace::FileRow file_;
+  trace::Store& store_;
+  trace::File& row_;
+  int rank_;
+  size_t budget_;  ///< bytes that names and lists may still take: a pickle can name one text very often
+  std::map<std::string, Group> groups_;
+};
 
 }  // namespace
 
 bool LooksLikeFlightRecorder(std::string_view head) {
+  const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
+  if (flight_recorder::LooksLikePickle(head))
+    return has("pg_config") || has("pg_status") || (has("profiling_name") && has("seq_id"));
   const size_t first = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   if (first == std::string_view::npos || head[first] != '{') return false;
-  const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
   return !has("\"traceEvents\"") && ((has("\"pg_config\"") && (has("\"nccl_version\"") || has("\"ranks\""))) ||
                                      has("\"collective_seq_id\"") || (has("\"entries\"") && has("\"pg_status\"")));
 }
@@ -234,58 +331,29 @@ base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, t
   trace::File& row = store.files[file.value()];
   row.kind = "flight-recorder";
   row.bytes = text->size();
-  sj::parser parser;
-  sj::element document;
-  if (const auto error = parser.parse(*text).get(document); error != simdjson::SUCCESS) {
-    return base::Error{base::Code::kBadFormat, std::string("no JSON document: ") + simdjson::error_message(error),
-                       row.path};
+  flight_recorder::PickleEnd end;
+  auto tree = flight_recorder::LooksLikePickle(*text) ? flight_recorder::ParsePickle(*text, end)
+                                                      : flight_recorder::ParseJson(*text);
+  if (!tree) {
+    base::Error error = tree.error();
+    error.path = row.path;
+    return error;
   }
-  sj::object root;
-  sj::array entries;
-  if (document.get(root) != simdjson::SUCCESS || root["entries"].get(entries) != simdjson::SUCCESS) {
-    return base::Error{base::Code::kBadFormat, "a Flight Recorder dump has an object with \"entries\"", row.path};
+  if (end.trailing > 0) store.diagnostics.Report(kTrailing, file, std::to_string(end.trailing) + " bytes");
+  const Value root(*tree, tree->root);
+  const Value entries = root.kind() == ValueKind::kList ? root : root.Find("entries");
+  // A dump of a rank that recorded nothing has groups and no entries.
+  const bool groups_only = !entries && root.Find("pg_config").kind() == ValueKind::kMap;
+  const bool listed = entries.kind() == ValueKind::kList && (root.kind() == ValueKind::kMap || entries.size() > 0);
+  if (!listed && !groups_only) {
+    return base::Error{base::Code::kBadFormat, "a Flight Recorder dump has a list of \"entries\"", row.path};
   }
-  const int64_t written = Integer(root, "rank", -1);
-  const int rank = written >= 0 && written < 100'000'000 ? static_cast<int>(written)
-                                                              : RankFromPath(row.path).value_or(-1);
+  const auto written = root.Find("rank").Integer();
+  const int rank = written && *written >= 0 && *written < 100'000'000 ? static_cast<int>(*written)
+                                                                      : RankFromPath(row.path).value_or(-1);
   if (rank >= 0) row.rank = rank;
   if (rank < 0) store.diagnostics.Report(kNoRank, file, {});
-  const auto groups = ReadGroups(root, file, store);
-  uint64_t index = 0;
-  for (const auto element : entries) {
-    ++row.records_read;
-    trace::CommRecord record;
-    record.file = file;
-    record.rank = rank;
-    sj::object entry;
-    bool times_fine = true;
-    if (element.get(entry) != simdjson::SUCCESS || !ReadEntry(entry, groups, record, times_fine)) {
-      store.diagnostics.Report(kBadEntry, file, "entry " + std::to_string(index));
-      ++row.dropped;
-    } else if (rank < 0) {
-      ++row.dropped;
-    } else {
-      if (!times_fine) store.diagnostics.Report(kBadTime, file, "entry " + std::to_string(index));
-      ++row.spans;
-      store.comm_records.push_back(std::move(record));
-    }
-    ++index;
-  }
-  if (rank < 0) return {};
-  for (const auto& [name, status] : StatusByGroup(root, groups)) {
-    const auto& group = groups.at(name);
-    trace::CommRecord record;
-    record.file = file;
-    record.rank = rank;
-    record.group = group.text;
-    record.members = group.members;
-    for (const auto& [key, state] : {std::pair("last_enqueued_collective", "last-scheduled"),
-                                     std::pair("last_completed_collective", "last-completed")}) {
-      record.sequence = Integer(status, key, -1);
-      record.state = state;
-      if (record.sequence >= 0) store.comm_records.push_back(record);
-    }
-  }
+  Mapper(file, store, rank, text->size()).Map(root, entries);
   return {};
 }
 

@@ -9,11 +9,12 @@
 
 namespace teller::ingest {
 
-/// True when the first bytes look like a Flight Recorder dump in JSON form.
+/// True when the first bytes look like a Flight Recorder dump: JSON, or the recorder's own pickle.
 bool LooksLikeFlightRecorder(std::string_view head);
 
-/// Appends one rank's NCCL Flight Recorder dump (JSON form) to `store.comm_records` and fills its File row.
-/// Errors: kBadFormat, kLimit, kUnreadable.
+/// Appends one rank's NCCL Flight Recorder dump (JSON, or a pickle that is read without executing anything) to
+/// `store.comm_records` and fills its File row. Errors: kBadFormat, kUnsupported (a pickle that builds objects),
+/// kLimit, kUnreadable.
 base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, trace::Store& store,
                                 const base::Limits& limits);
 
