@@ -13,6 +13,7 @@
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/kineto/top_level.hpp"
 #include "ingest/log/log_reader.hpp"
+#include "ingest/log/nccl_topology.hpp"
 #include "ingest/nsys/nsys.hpp"
 #include "ingest/otlp/otlp.hpp"
 #include "ingest/prometheus/prometheus.hpp"
@@ -267,6 +268,7 @@ class RunReader {
       if (input.sniffed.kind == Kind::kArrival && !Cancelled()) ReadArrivals(input);
     }
     ResolveLogTimes(store_);
+    BuildCommunicators(store_);
   }
 
   /// The log that arrival times belong to: the one in the same folder, or of several the one with as many lines (a

@@ -192,7 +192,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     diagnosis.findings.push_back(Explain(scene, claim));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }
-  for (auto* search : {&FindLogCauses, &FindCommRecordCauses}) {
+  for (auto* search : {&FindLogCauses, &FindCommRecordCauses, &FindTopologyCauses}) {
     LogCauses causes = (*search)(store);
     for (auto& finding : causes.findings) {
       if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "report/clock.hpp"
+#include "report/communicators.hpp"
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
 #include "report/summary.hpp"
@@ -301,6 +302,7 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
   AddCollectives(run, page);
   AddRequests(run.store, page);
   AddCounters(run.store, page);
+  AddCommunicators(run.store, page);
   if (!run.store.logs.empty()) {
     page.Gap();
     page.Head("Log records by writer");
@@ -334,6 +336,7 @@ Json InspectToJson(const engine::Run& run) {
           {"step_list", StepsToJson(run.trees)},
           {"clock", ClockToJson(run, summary.clock_domain)},
           {"collectives", CollectivesToJson(run)},
+          {"communicators", CommunicatorsToJson(run.store)},
           {"gpu_work",
            {{"with_correlation", run.trees.gpu_work},
             {"linked", run.trees.gpu_work_linked},

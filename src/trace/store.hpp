@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/string_pool.hpp"
+#include "trace/comm_topology.hpp"
 #include "trace/counter.hpp"
 #include "trace/log_record.hpp"
 #include "trace/request.hpp"
@@ -182,6 +183,8 @@ struct Store {
   std::vector<CommRecord> comm_records;
   std::vector<std::vector<int>> comm_groups;   ///< ranks of a group, one entry a dump and group: records share them
   std::vector<LogRecord> logs;                 ///< order: by file, then line
+  SparseColumn<NcclWriter> nccl_writers;       ///< of the NCCL log lines, by log row
+  std::vector<Communicator> communicators;     ///< order: by first line
   std::vector<RequestRecord> request_records;  ///< order: by file, then place in it
 
   SpanKind kind(size_t span) const { return categories[spans.category[span]].kind; }

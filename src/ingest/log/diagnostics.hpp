@@ -40,5 +40,8 @@ inline constexpr base::DiagnosticKind kLentFar = {
 inline constexpr base::DiagnosticKind kNoAnchor = {
     "log.no-anchor", base::Severity::kNotice,
     "the log counts from process start or boot and nothing anchors it to the traces; record arrival times"};
+inline constexpr base::DiagnosticKind kNcclUnassigned = {
+    "log.nccl-unassigned", base::Severity::kInfo,
+    "NCCL lines about channels or topology that belong to no communicator whose start or end the logs hold"};
 
 }  // namespace teller::ingest::log

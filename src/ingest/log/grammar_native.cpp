@@ -3,6 +3,7 @@
 
 #include "base/nanos.hpp"
 #include "ingest/log/grammar.hpp"
+#include "ingest/log/nccl_line.hpp"
 
 namespace teller::ingest::log {
 
@@ -298,26 +299,14 @@ bool ParseNccl(std::string_view line, ParsedLine& out) {
     out.message = line;
     return true;
   }
-  const size_t mark = line.substr(0, 400).find(" NCCL ");
-  if (mark == std::string_view::npos) return false;
-  Cursor c(line);
-  const std::string_view host = c.Word("_.-");
-  int64_t pid = 0;
-  int64_t tid = 0;
-  int64_t device = 0;
-  if (host.empty() || !c.Eat(':') || !c.Number(1, 10, pid) || !c.Eat(':') || !c.Number(1, 10, tid)) return false;
-  if (c.Eat(" [") && !(c.Number(1, 4, device) && c.Eat(']'))) return false;
-  if (c.at() > mark) return false;
-  out.logger = Trim(line.substr(c.at(), mark - c.at()));
-  c.Move(mark + 6);
-  const std::string_view kind = c.Word("");
-  out.level = kind == "WARN" ? LogLevel::kWarning : kind == "ERROR" ? LogLevel::kError : LogLevel::kInfo;
-  if (kind != "WARN" && kind != "INFO" && kind != "TRACE" && kind != "CALL" && kind != "ERROR") return false;
-  c.Eat(' ');
+  const auto header = ParseNcclHeader(line);
+  if (!header) return false;
+  out.logger = header->logger;
+  out.level = NcclLevel(header->kind);
   out.header = true;
   out.source = LogSource::kNccl;
-  out.pid = pid;
-  out.message = c.rest();
+  out.pid = header->pid;
+  out.message = line.substr(header->message);
   return true;
 }
 

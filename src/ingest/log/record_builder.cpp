@@ -110,7 +110,49 @@ void RecordBuilder::AddLine(std::string_view text, uint32_t line) {
 }
 
 void RecordBuilder::AddText(std::string_view text, const Origin& origin, uint32_t line) {
-  ParsedLine parsed = ParseLine(text, origin);
+  while (true) {
+    nccl_ = FindNcclHeader(text, 0, nccl_hosts_);
+    ParsedLine parsed = ParseLine(text, origin);
+    const bool json = parsed.header && text.front() == '{';
+    // What stands inside a JSON record is that record's text, or a quotation in it.
+    if (json && nccl_ && parsed.message.data() != text.data() + nccl_->begin) nccl_.reset();
+    if (!nccl_) return AddWhole(text, parsed, origin, line);
+    const char* const begin = text.data() + nccl_->begin;
+    const bool front = parsed.source == LogSource::kNccl && parsed.message.data() == text.data() + nccl_->message;
+    const bool wrapped = !front && parsed.header && parsed.message.data() == begin;  // another logger passes it on
+    if (!front && !wrapped) {
+      // NCCL wrote into the middle of somebody else's line.
+      const std::string_view before = TrimRight(text.substr(0, nccl_->begin));
+      text.remove_prefix(nccl_->begin);
+      nccl_.reset();
+      AddWhole(before, ParseLine(before, origin), origin, line);
+      ++segments_;
+      continue;
+    }
+    if (nccl_hosts_.size() < kMaxStreams) nccl_hosts_.insert(std::string(nccl_->host));
+    // A line that was cut by another NCCL line ends where that one begins.
+    const auto next = json ? std::nullopt : FindNcclHeader(text, nccl_->message, nccl_hosts_);
+    const std::string_view own = next ? TrimRight(text.substr(0, next->begin)) : text;
+    if (next) parsed = ParseLine(own, origin);
+    if (wrapped) {
+      parsed.source = LogSource::kNccl;
+      parsed.level = NcclLevel(nccl_->kind);
+      parsed.logger = nccl_->logger;
+      parsed.pid = nccl_->pid;
+      parsed.message.remove_prefix(std::min(parsed.message.size(), nccl_->message - nccl_->begin));
+    }
+    AddWhole(own, parsed, origin, line);
+    if (!next) return;
+    text.remove_prefix(next->begin);
+    ++segments_;
+  }
+}
+
+void RecordBuilder::AddWhole(std::string_view text, ParsedLine parsed, const Origin& origin, uint32_t line) {
+  if (text.empty()) {
+    ++joined_;
+    return;
+  }
   Stream& stream = StreamOf(origin);
   if (!parsed.header && !seen_llama_) {
     // Nothing says whose bare lines these are.
@@ -275,6 +317,10 @@ void RecordBuilder::Begin(Stream& stream, const ParsedLine& parsed, const Origin
   stream.stamp = parsed.stamp;
   if (record.source == LogSource::kLlamaCpp && LeavesQuoteOpen(record.message)) stream.quote_left = kMaxQuoted;
   if (!tail_.empty() && StartsWith(record.message, "Finish: obj=")) tails_[stream.record] = tail_;
+  if (record.source == LogSource::kNccl && nccl_) {
+    store_.nccl_writers.Append(static_cast<uint32_t>(store_.logs.size()),
+                               {store_.strings.Intern(nccl_->host), nccl_->pid, nccl_->tid, nccl_->device});
+  }
   store_.logs.push_back(std::move(record));
   ++records_;
 }

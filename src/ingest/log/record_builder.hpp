@@ -4,9 +4,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/limits.hpp"
 #include "ingest/log/line_splitter.hpp"
+#include "ingest/log/nccl_line.hpp"
 #include "ingest/log/parsed_line.hpp"
 #include "ingest/log/wrapper.hpp"
 #include "trace/store.hpp"
@@ -40,6 +42,7 @@ class RecordBuilder {
   void AddInner(uint32_t line);
   void AddLine(std::string_view text, uint32_t line);
   void AddText(std::string_view text, const Origin& origin, uint32_t line);
+  void AddWhole(std::string_view text, ParsedLine parsed, const Origin& origin, uint32_t line);
   void AddHeader(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
   void AddBare(Stream& stream, std::string_view text, const Stamp& stamp, const Origin& origin, uint32_t line);
   void AddBar(Stream& stream, std::string_view text, const ProgressBar& bar, const Origin& origin, uint32_t line);
@@ -59,7 +62,9 @@ class RecordBuilder {
   std::unordered_map<std::string, Stream> streams_;
   bool seen_llama_ = false;  // a line of llama.cpp was seen: its bare lines can be told
   uint32_t last_line_ = 1;
-  Origin line_origin_;  // of the current physical line; a bar redrawn on it has the same writer
+  std::unordered_set<std::string> nccl_hosts_;  // that stood at the front of NCCL lines
+  std::optional<NcclHeader> nccl_;              // of the text that is being added
+  Origin line_origin_;                          // of the current physical line; a bar redrawn on it has the same writer
   std::string clean_;
   std::string_view tail_;                // end of the current line where it was cut
   std::map<size_t, std::string> tails_;  // of records about finished requests, by row
