@@ -7,6 +7,7 @@
 #include "base/status.hpp"
 #include "ingest/flight_recorder/flight_recorder.hpp"
 #include "ingest/log/log_reader.hpp"
+#include "ingest/log/nccl_topology.hpp"
 #include "locate/log_cause.hpp"
 #include "logs/template_miner.hpp"
 
@@ -35,8 +36,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto dump = base::OpenMemory(text);
   (void)ingest::ReadFlightRecorder(*dump, trace::FileRow(2), store, limits);
   ingest::ResolveLogTimes(store);
+  ingest::BuildCommunicators(store);
   logs::MineTemplates(store);
   (void)locate::FindLogCauses(store);
   (void)locate::FindCommRecordCauses(store);
+  (void)locate::FindTopologyCauses(store);
   return 0;
 }

@@ -14,6 +14,7 @@
 #include "ingest/kineto/top_level.hpp"
 #include "ingest/log/log_reader.hpp"
 #include "ingest/log/nccl_topology.hpp"
+#include "ingest/nccl_inspector/nccl_inspector.hpp"
 #include "ingest/nsys/nsys.hpp"
 #include "ingest/otlp/otlp.hpp"
 #include "ingest/prometheus/prometheus.hpp"
@@ -41,9 +42,8 @@ constexpr DiagnosticKind kLonelyArrival = {
     "arrival times that belong to no log, or to one of several of equal length; not used"};
 
 constexpr std::string_view kExpected =
-    "expected Chrome-trace JSON (torch.profiler), an SQLite export of Nsight Systems, Flight Recorder JSON, OTLP "
-    "spans, "
-    "Prometheus metrics, host counters, or text logs";
+    "expected Chrome-trace JSON (torch.profiler), an SQLite export of Nsight Systems, Flight Recorder dumps, NCCL "
+    "Inspector lines, OTLP spans, Prometheus metrics, host counters, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr std::string_view kDamagedDatabaseNote = "a damaged or cut off SQLite database; export it again";
 constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
@@ -59,7 +59,7 @@ struct Reader {
 constexpr std::array kReaders = {
     Reader{Kind::kFlightRecorder, ReadFlightRecorder}, Reader{Kind::kOtlpJson, ReadOtlpJson},
     Reader{Kind::kOtlpProtobuf, ReadOtlpProtobuf},     Reader{Kind::kPrometheus, ReadPrometheus},
-    Reader{Kind::kHostCounters, ReadHostCounters},
+    Reader{Kind::kHostCounters, ReadHostCounters},     Reader{Kind::kInspector, ReadInspector},
 };
 
 /// A file and what it turned out to be.

@@ -143,7 +143,7 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   // Request spans alone tell that a request was slow, not why.
   const bool traced = std::any_of(store.spans.category.begin(), store.spans.category.end(),
                                   [&](uint8_t category) { return store.categories[category].kind != trace::SpanKind::kService; });
-  if (!traced && store.logs.empty() && store.comm_records.empty()) {
+  if (!traced && store.logs.empty() && store.comm_records.empty() && store.comm_perf.empty()) {
     missing.push_back(std::string(store.spans.size() > 0 ? "the inputs hold request spans and counters only" : "the inputs hold no spans and no log records") +
                       ": capture a torch.profiler trace of 20 or more steps, or the service log");
   } else if (trees.steps.empty() && HoldsWork(store)) {
@@ -153,7 +153,7 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   }
   const bool known_line = std::any_of(store.logs.begin(), store.logs.end(),
                                       [](const trace::LogRecord& record) { return record.source != trace::LogSource::kUnknown; });
-  if (missing.empty() && !traced && store.comm_records.empty() && !known_line) {
+  if (missing.empty() && !traced && store.comm_records.empty() && store.comm_perf.empty() && !known_line) {
     missing.push_back("no log line is in a known form: give the service's own log");
   }
   std::set<int> ranks;
@@ -192,7 +192,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     diagnosis.findings.push_back(Explain(scene, claim));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }
-  for (auto* search : {&FindLogCauses, &FindCommRecordCauses, &FindTopologyCauses}) {
+  for (auto* search : {&FindLogCauses, &FindCommRecordCauses, &FindCommPerfCauses, &FindTopologyCauses}) {
     LogCauses causes = (*search)(store);
     for (auto& finding : causes.findings) {
       if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));

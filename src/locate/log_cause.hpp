@@ -20,6 +20,9 @@ LogCauses FindLogCauses(const trace::Store& store);
 /// Who diverged or stalled according to NCCL Flight Recorder dumps.
 LogCauses FindCommRecordCauses(const trace::Store& store);
 
+/// Late ranks, slow communicators and slow pairs according to NCCL Inspector's measurements.
+LogCauses FindCommPerfCauses(const trace::Store& store);
+
 /// Links and network paths that are worse than all that should be like them, according to NCCL's own words about its
 /// topology. What is slow everywhere is a note.
 LogCauses FindTopologyCauses(const trace::Store& store);

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "report/clock.hpp"
+#include "report/comm_perf.hpp"
 #include "report/communicators.hpp"
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
@@ -302,6 +303,7 @@ std::string InspectToText(const engine::Run& run, const TextOptions& options) {
   AddCollectives(run, page);
   AddRequests(run.store, page);
   AddCounters(run.store, page);
+  AddMeasurements(run.store, page);
   AddCommunicators(run.store, page);
   if (!run.store.logs.empty()) {
     page.Gap();
@@ -336,6 +338,7 @@ Json InspectToJson(const engine::Run& run) {
           {"step_list", StepsToJson(run.trees)},
           {"clock", ClockToJson(run, summary.clock_domain)},
           {"collectives", CollectivesToJson(run)},
+          {"measured_collectives", MeasurementsToJson(run.store)},
           {"communicators", CommunicatorsToJson(run.store)},
           {"gpu_work",
            {{"with_correlation", run.trees.gpu_work},

@@ -24,7 +24,8 @@ void CountFiles(const trace::Store& store, Summary& summary) {
     summary.counter_samples += file.counters;
     if (file.kind == "log") {
       ++summary.log_files;
-    } else if (file.kind == "kineto" || file.kind == "nsys" || file.kind == "flight-recorder" || file.kind == "otlp") {
+    } else if (file.kind == "kineto" || file.kind == "nsys" || file.kind == "flight-recorder" ||
+               file.kind == "nccl-inspector" || file.kind == "otlp") {
       ++summary.trace_files;
     } else if (file.kind == "prometheus" || file.kind == "host-counters") {
       ++summary.counter_files;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/string_pool.hpp"
+#include "trace/comm_perf.hpp"
 #include "trace/comm_topology.hpp"
 #include "trace/counter.hpp"
 #include "trace/log_record.hpp"
@@ -19,7 +20,8 @@ namespace teller::trace {
 /// Conservation: records_read == spans + instants + counters + flows + metadata + repaired_away + dropped.
 struct File {
   std::string path;  ///< as given, relative to the run directory when there is one
-  /// "kineto", "nsys", "flight-recorder", "otlp", "prometheus", "host-counters", "log", "log-arrival", "other"
+  /// "kineto", "nsys", "flight-recorder", "nccl-inspector", "otlp", "prometheus", "host-counters", "log",
+  /// "log-arrival", "other"
   std::string kind;
   std::optional<int> rank;
   uint64_t bytes = 0;         ///< after decompression
@@ -183,6 +185,7 @@ struct Store {
   std::vector<CommRecord> comm_records;
   std::vector<std::vector<int>> comm_groups;   ///< ranks of a group, one entry a dump and group: records share them
   std::vector<LogRecord> logs;                 ///< order: by file, then line
+  std::vector<CommPerf> comm_perf;             ///< order: by file, then line
   SparseColumn<NcclWriter> nccl_writers;       ///< of the NCCL log lines, by log row
   std::vector<Communicator> communicators;     ///< order: by first line
   std::vector<RequestRecord> request_records;  ///< order: by file, then place in it

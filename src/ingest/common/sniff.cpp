@@ -12,6 +12,7 @@
 #include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/log/parsed_line.hpp"
+#include "ingest/nccl_inspector/nccl_inspector.hpp"
 #include "ingest/otlp/otlp.hpp"
 #include "ingest/prometheus/prometheus.hpp"
 
@@ -102,6 +103,7 @@ bool LooksLikeJsonLog(std::string_view text, bool whole) {
 
 Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
   if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
+  if (LooksLikeInspector(text)) return {Kind::kInspector, {}};
   if (text.front() == '{' && LooksLikeJsonLog(text, whole)) return {Kind::kLog, {}};
   if (LooksLikeOtlpJson(text)) return {Kind::kOtlpJson, {}};
   if (Has(text, "\"resourceMetrics\"") || Has(text, "\"resourceLogs\"")) {
@@ -206,6 +208,7 @@ std::string_view Name(Kind kind) {
     case Kind::kPrometheus: return "prometheus";
     case Kind::kHostCounters: return "host-counters";
     case Kind::kNsys: return "nsys";
+    case Kind::kInspector: return "nccl-inspector";
     case Kind::kLog: return "log";
     case Kind::kArrival: return "log-arrival";
     case Kind::kEmpty:

@@ -17,6 +17,7 @@ enum class Kind : uint8_t {
   kPrometheus,    ///< metrics in the text format
   kHostCounters,  ///< JSON lines of numbers with a time
   kNsys,          ///< SQLite; whether it is an export of Nsight Systems only its tables tell
+  kInspector,     ///< NCCL Inspector JSON lines
   kLog,
   kArrival,      ///< one epoch-ns integer a line
   kJsonUnknown,  ///< one JSON document that may still turn out to be a trace further down
