@@ -1,4 +1,5 @@
-// Any bytes as NCCL Inspector output, through to what its measurements prove. Beyond "no crash": every line counts once.
+// Any bytes as NCCL Inspector output, through to what its measurements prove. Beyond "no crash": every line counts
+// once.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
