@@ -25,7 +25,7 @@ using trace::Diagnosis;
 using trace::Finding;
 using trace::VerdictStatus;
 
-constexpr int kLargestWorld = 100'000;     // a hostile world_size must not be counted through
+constexpr int kLargestWorld = 100'000;  // a hostile world_size must not be counted through
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -42,7 +42,9 @@ void AddLogEvidence(const trace::Store& store, const trace::Trees& trees, Findin
   for (const slice::Node& node : slice.nodes) {
     if (!node.log.valid() || added >= kMostLogEvidence) continue;
     const trace::LogRecord& record = store.logs[node.log.value()];
-    if (record.level < trace::LogLevel::kWarning || record.at < finding.onset - record.at_error || record.at > finding.end + record.at_error) continue;
+    if (record.level < trace::LogLevel::kWarning || record.at < finding.onset - record.at_error ||
+        record.at > finding.end + record.at_error)
+      continue;
     trace::Evidence evidence;
     evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
     evidence.kind = trace::Evidence::Kind::kLog;
@@ -136,23 +138,28 @@ bool WaitsMatter(const trace::Trees& trees) {
 }
 
 /// What stands in the way of an answer when nothing was found.
-std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees, const std::vector<StepNormal>& normals) {
+std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees,
+                                 const std::vector<StepNormal>& normals) {
   std::vector<std::string> missing;
   size_t judged = 0;
   for (const auto& normal : normals) judged += normal.judged;
   // Request spans alone tell that a request was slow, not why.
-  const bool traced = std::any_of(store.spans.category.begin(), store.spans.category.end(),
-                                  [&](uint8_t category) { return store.categories[category].kind != trace::SpanKind::kService; });
+  const bool traced = std::any_of(store.spans.category.begin(), store.spans.category.end(), [&](uint8_t category) {
+    return store.categories[category].kind != trace::SpanKind::kService;
+  });
   if (!traced && store.logs.empty() && store.comm_records.empty() && store.comm_perf.empty()) {
-    missing.push_back(std::string(store.spans.size() > 0 ? "the inputs hold request spans and counters only" : "the inputs hold no spans and no log records") +
+    missing.push_back(std::string(store.spans.size() > 0 ? "the inputs hold request spans and counters only"
+                                                         : "the inputs hold no spans and no log records") +
                       ": capture a torch.profiler trace of 20 or more steps, or the service log");
   } else if (trees.steps.empty() && HoldsWork(store)) {
-    missing.push_back("no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
+    missing.push_back(
+        "no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
   } else if (!trees.steps.empty() && judged == 0) {
     missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
   }
-  const bool known_line = std::any_of(store.logs.begin(), store.logs.end(),
-                                      [](const trace::LogRecord& record) { return record.source != trace::LogSource::kUnknown; });
+  const bool known_line = std::any_of(store.logs.begin(), store.logs.end(), [](const trace::LogRecord& record) {
+    return record.source != trace::LogSource::kUnknown;
+  });
   if (missing.empty() && !traced && store.comm_records.empty() && store.comm_perf.empty() && !known_line) {
     missing.push_back("no log line is in a known form: give the service's own log");
   }
@@ -162,8 +169,10 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
     if (process.rank.has_value()) ranks.insert(*process.rank);
     world = std::max(world, process.world_size.value_or(0));
   }
-  if (store.spans.size() > 0 && !ranks.empty() && world > static_cast<int>(ranks.size()) && (!missing.empty() || WaitsMatter(trees))) {
-    missing.push_back(fmt::format("traces of {} of {} ranks: capture all ranks of the same steps to see who is late", ranks.size(), world));
+  if (store.spans.size() > 0 && !ranks.empty() && world > static_cast<int>(ranks.size()) &&
+      (!missing.empty() || WaitsMatter(trees))) {
+    missing.push_back(fmt::format("traces of {} of {} ranks: capture all ranks of the same steps to see who is late",
+                                  ranks.size(), world));
   }
   return missing;
 }
@@ -171,7 +180,9 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
 std::string Summary(const Diagnosis& diagnosis) {
   switch (diagnosis.status) {
     case VerdictStatus::kNormal: return "Nothing abnormal was found.";
-    case VerdictStatus::kCannotTell: return "Cannot tell: " + (diagnosis.missing.empty() ? std::string("too little evidence") : diagnosis.missing.front()) + ".";
+    case VerdictStatus::kCannotTell:
+      return "Cannot tell: " +
+             (diagnosis.missing.empty() ? std::string("too little evidence") : diagnosis.missing.front()) + ".";
     case VerdictStatus::kAbnormal: return diagnosis.findings.front().explanation;
   }
   return {};
