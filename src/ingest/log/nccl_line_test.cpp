@@ -19,12 +19,13 @@ trace::Store Read(std::string_view text) {
   return store;
 }
 
-/// Messages of the NCCL records.
+/// Messages of the NCCL records, without the lines that joined them: an indented fragment continues the record before
+/// it.
 std::vector<std::string> NcclMessages(std::string_view text) {
   const auto store = Read(text);
   std::vector<std::string> out;
   for (const auto& record : store.logs) {
-    if (record.source == trace::LogSource::kNccl) out.push_back(record.message);
+    if (record.source == trace::LogSource::kNccl) out.push_back(record.message.substr(0, record.message.find('\n')));
   }
   EXPECT_EQ(store.nccl_writers.size(), out.size());
   return out;
