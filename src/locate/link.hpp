@@ -33,11 +33,11 @@ class CarriedWaits {
   std::vector<std::vector<Wait>> by_process_;
 };
 
-/// Reads the link from the order in which ranks leave the slow collectives (indices into Trees::collectives), against how
-/// they leave the others. In a ring in rank order, as gloo and NCCL build it on one node each, every round waits for the one
-/// before. A slow hop from i to i+1 delays i+1 most, then i+2, and i last of all: the receiver leaves last, the sender first. Of
-/// a rank i that is slow towards both neighbours, i+1 leaves last and i-1 first. In another order than that no link is named:
-/// trees, halving and rings over several channels leave otherwise.
+/// Reads the link from the order in which ranks leave the slow collectives (indices into Trees::collectives), against
+/// how they leave the others. In a ring in rank order, as gloo and NCCL build it on one node each, every round waits
+/// for the one before. A slow hop from i to i+1 delays i+1 most, then i+2, and i last of all: the receiver leaves last,
+/// the sender first. Of a rank i that is slow towards both neighbours, i+1 leaves last and i-1 first. In another order
+/// than that no link is named: trees, halving and rings over several channels leave otherwise.
 SlowLink FindSlowLink(const Scene& scene, const std::vector<uint32_t>& slow);
 
 }  // namespace teller::locate
