@@ -79,6 +79,7 @@ bool IsLogObject(std::string_view line, simdjson::dom::parser& parser) {
   // Other names for the text count only beside what else only logs have: structlog's level, a container's stream.
   if (!message) message = object["event"].get(text) == simdjson::SUCCESS && level;
   if (!message) message = object["log"].get(text) == simdjson::SUCCESS && has({"stream"});
+  if (has({"MESSAGE"}) && has({"__REALTIME_TIMESTAMP"})) return true;  // journald
   return message && (level || has({"timestamp", "time", "ts", "@timestamp", "asctime"}));
 }
 
