@@ -1,6 +1,6 @@
 // Which attributes engines put on their request spans. Sources: vllm/tracing and v1/engine/output_processor.py of vLLM
-// 0.6 to 0.14, sglang/srt/tracing and srt/observability of SGLang 0.5, TensorRT-LLM's llmapi/otlp_tracing, TGI's
-// router.
+// 0.6 to 0.14, sglang/srt/tracing and srt/observability of SGLang 0.5. The names of TensorRT-LLM and TGI were not compared
+// with their sources.
 #include "ingest/otlp/request.hpp"
 
 #include <algorithm>
