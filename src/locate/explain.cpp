@@ -128,6 +128,9 @@ class Writer {
     finding_.culprit.layer = gpu ? "kernel" : "op";
     finding_.culprit.op = std::string(store_.name(h_.span));
     if (!h_.whole_operator) finding_.culprit.module = ModuleAt(store_, h_.span);
+    if (!h_.whole_operator && finding_.culprit.module.empty()) {
+      finding_.culprit.module = AlignedModule(store_, scene_.trees, h_.span);
+    }
     const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
     const std::string worst = AddEvidence(
         Evidence::Kind::kSpan,

@@ -98,6 +98,13 @@ std::string ModuleAt(const trace::Store& store, uint32_t span) {
   return out;
 }
 
+std::string AlignedModule(const trace::Store& store, const trace::Trees& trees, uint32_t span) {
+  if (span == kNoSpan) return {};
+  const trace::GraphOrigin* origin = trees.OriginOf(trace::SpanRow(span));
+  if (origin == nullptr || origin->confidence < trace::kSureOrigin) return {};
+  return std::string(store.text(origin->module));
+}
+
 uint32_t FrameOver(const trace::Store& store, trace::TrackRow track_row, trace::Nanos begin, trace::Nanos end) {
   const auto& track = store.tracks[track_row.value()];
   uint32_t best = kNoSpan;

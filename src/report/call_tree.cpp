@@ -1,5 +1,7 @@
 #include "report/call_tree.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -78,7 +80,7 @@ class Builder {
   void AddLaunchedWork() {
     for (const trace::LaunchLink& link : run_.trees.launches) {
       const uint32_t under = tree_.node_of[link.launch.value()];
-      if (under != CallTree::kNoNode) AddCall(under, link.work.value());
+      if (under != CallTree::kNoNode) AddCall(AlignedPlace(under, link.work), link.work.value());
     }
   }
 
@@ -97,9 +99,50 @@ class Builder {
         // Work of a launch outside the scope belongs to another step.
         if (tree_.node_of[row] != CallTree::kNoNode || (!launched.empty() && launched[row])) continue;
         if (store_.kind(row) == SpanKind::kGpuAnnotation) continue;
-        AddCall(Lane(trace::TrackRow(t)), row);
+        AddCall(AlignedPlace(Lane(trace::TrackRow(t)), trace::SpanRow(static_cast<uint32_t>(row))), row);
       }
     }
+  }
+
+  /// The node of the module and operator below `under` that a replayed kernel was aligned to; `under` for other work.
+  uint32_t AlignedPlace(uint32_t under, trace::SpanRow work) {
+    const trace::GraphOrigin* origin = run_.trees.OriginOf(work);
+    if (origin == nullptr) return under;
+    std::string_view path = store_.text(origin->module);
+    while (!path.empty()) {
+      const std::string_view part = path.substr(0, path.find('/'));
+      under = AlignedNode(under, store_.strings.Find(part), *origin, work);
+      path.remove_prefix(std::min(path.size(), part.size() + 1));
+    }
+    if (origin->op.valid()) under = AlignedNode(under, origin->op, *origin, work);
+    return under;
+  }
+
+  uint32_t AlignedNode(uint32_t under, trace::StringId name, const trace::GraphOrigin& origin, trace::SpanRow work) {
+    const size_t row = work.value();
+    const auto [it, fresh] = aligned_.try_emplace(static_cast<uint64_t>(under) << 32 | name.value(),
+                                                  static_cast<uint32_t>(tree_.nodes.size()));
+    if (fresh) {
+      CallNode node;
+      node.name = name;
+      node.track = store_.spans.track[row];
+      node.first = store_.spans.begin[row];
+      node.aligned = origin.confidence;
+      tree_.nodes.push_back(node);
+      tree_.nodes[under].children.push_back(it->second);
+    }
+    CallNode& node = tree_.nodes[it->second];
+    const Nanos duration = store_.spans.duration[row];
+    node.aligned = std::min(node.aligned, origin.confidence);
+    ++node.count;
+    node.total += duration;
+    node.first = std::min(node.first, store_.spans.begin[row]);
+    if (duration >= node.longest) {
+      node.longest = duration;
+      node.longest_span = work;
+    }
+    AddToLane(under, row);
+    return it->second;
   }
 
   /// Children stand after their parent.
@@ -147,12 +190,16 @@ class Builder {
       node.longest_span = trace::SpanRow(static_cast<uint32_t>(row));
     }
     tree_.node_of[row] = it->second;
-    CallNode& parent = tree_.nodes[under];
-    if (parent.is_lane) {
-      ++parent.count;
-      parent.total += duration;
-      if (parent.first == base::kNoTime) parent.first = store_.spans.begin[row];
-    }
+    AddToLane(under, row);
+  }
+
+  /// A lane sums up what hangs directly below it.
+  void AddToLane(uint32_t node, size_t row) {
+    CallNode& lane = tree_.nodes[node];
+    if (!lane.is_lane) return;
+    ++lane.count;
+    lane.total += store_.spans.duration[row];
+    if (lane.first == base::kNoTime) lane.first = store_.spans.begin[row];
   }
 
   const engine::Run& run_;
@@ -161,6 +208,7 @@ class Builder {
   CallTree tree_;
   std::unordered_map<trace::TrackRow, uint32_t> lanes_;
   std::unordered_map<uint64_t, uint32_t> children_;  // key: parent node, name
+  std::unordered_map<uint64_t, uint32_t> aligned_;   // the same for modules and operators of replayed kernels
 };
 
 }  // namespace
@@ -170,6 +218,7 @@ CallTree BuildCallTree(const engine::Run& run, const CallTreeScope& scope) {
 }
 
 std::string NodeLabel(const trace::Store& store, const CallNode& node) {
+  if (node.aligned > 0) return fmt::format("{} (aligned, confidence {:.2f})", store.text(node.name), node.aligned);
   if (!node.is_lane) return std::string(store.text(node.name));
   const trace::Track& track = store.tracks[node.track.value()];
   return ProcessLabel(store, track.process) + ", " + TrackLabel(track);

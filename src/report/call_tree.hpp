@@ -15,6 +15,9 @@ struct CallNode {
   trace::TrackRow track;  ///< of the first call; the lane itself for top nodes
   trace::SpanKind kind = trace::SpanKind::kOther;
   bool is_lane = false;  ///< top node that stands for a thread or stream
+  /// Module or operator that replayed kernels were aligned to, not a call that was recorded: the lowest confidence of
+  /// them; 0 = recorded.
+  float aligned = 0;
   uint64_t count = 0;
   base::Nanos total = 0;              ///< sum of durations
   base::Nanos self = 0;               ///< total less that of children on the same lane
@@ -33,7 +36,8 @@ struct CallTreeScope {
 };
 
 /// Calls merged by name under their parent: python -> op -> runtime -> kernel. GPU work hangs under its launch,
-/// whenever it ran; GPU work without one under its stream. Immutable.
+/// whenever it ran; GPU work without one under its stream. Between a graph's launch and a replayed kernel stand the
+/// modules and the operator that the kernel was aligned to. Immutable.
 struct CallTree {
   std::vector<CallNode> nodes;
   std::vector<uint32_t> lanes;    ///< top nodes; order: by process, then track

@@ -238,6 +238,16 @@ void AddRequests(const trace::Store& store, Page& page) {
   for (const auto& [engine, n] : RequestsByEngine(store)) page.Line(2, fmt::format("{:>12}  {}", Count(n), engine));
 }
 
+Json GraphsToJson(const trace::Trees& trees) {
+  uint64_t work = 0;
+  uint64_t attributed = 0;
+  for (const trace::GraphReplay& replay : trees.graph_replays) {
+    work += replay.work;
+    attributed += replay.attributed;
+  }
+  return {{"launches", trees.graph_replays.size()}, {"work", work}, {"attributed", attributed}};
+}
+
 std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {
   std::map<std::string, uint64_t> counts;
   for (const trace::LogRecord& log : store.logs) ++counts[std::string(Name(log.source))];
@@ -344,6 +354,7 @@ Json InspectToJson(const engine::Run& run) {
            {{"with_correlation", run.trees.gpu_work},
             {"linked", run.trees.gpu_work_linked},
             {"launched_outside", run.trees.gpu_work_unlaunched}}},
+          {"graph_replays", GraphsToJson(run.trees)},
           {"log_records", summary.log_records},
           {"log_sources", sources},
           {"requests", requests},

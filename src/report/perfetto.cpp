@@ -107,9 +107,10 @@ class Exporter {
     const trace::Spans& spans = store_.spans;
     for (size_t row = 0; row < spans.size(); ++row) {
       const uint32_t track = spans.track[row].value();
-      Event(fmt::format(R"("ph":"X","cat":{},"name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"teller_span":{}}})",
-                        Quoted(store_.categories[spans.category[row]].name), Quoted(store_.name(row)), Pid(row),
-                        track + 1, At(spans.begin[row]), Micros(spans.duration[row]), row));
+      Event(
+          fmt::format(R"("ph":"X","cat":{},"name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"teller_span":{}{}}})",
+                      Quoted(store_.categories[spans.category[row]].name), Quoted(store_.name(row)), Pid(row),
+                      track + 1, At(spans.begin[row]), Micros(spans.duration[row]), row, Origin(row)));
       TELLER_TRY(Flush(kFlushBytes));
     }
     size_t id = 0;
@@ -122,6 +123,17 @@ class Exporter {
       TELLER_TRY(Flush(kFlushBytes));
     }
     return {};
+  }
+  /// What alignment says about a replayed kernel; trace viewers show it beside the kernel.
+  std::string Origin(size_t row) const {
+    if (run_.trees.graph_origins.empty() || !trace::IsGpuWork(store_.kind(row))) return {};
+    const trace::GraphOrigin* origin = run_.trees.OriginOf(trace::SpanRow(static_cast<uint32_t>(row)));
+    if (origin == nullptr) return {};
+    std::string text;
+    if (origin->module.valid()) text += R"(,"module":)" + Quoted(store_.text(origin->module));
+    if (origin->op.valid()) text += R"(,"op":)" + Quoted(store_.text(origin->op));
+    if (origin->origin.valid()) text += fmt::format(R"(,"aligned_to":{})", origin->origin.value());
+    return text + fmt::format(R"(,"aligned_by":"{}","confidence":{:.2f})", Name(origin->source), origin->confidence);
   }
   uint32_t Pid(size_t row) const { return kFirstPid + store_.track_of(row).process.value(); }
 

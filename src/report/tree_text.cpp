@@ -116,6 +116,21 @@ class TreeWriter {
   Nanos smallest_ = 0;
 };
 
+/// Launches of graphs, and how many of their kernels were given a module or an operator.
+std::string GraphsText(const trace::Trees& trees) {
+  uint64_t work = 0;
+  uint64_t attributed = 0;
+  uint64_t sure = 0;
+  for (const trace::GraphReplay& replay : trees.graph_replays) {
+    work += replay.work;
+    attributed += replay.attributed;
+  }
+  for (const trace::GraphOrigin& origin : trees.graph_origins) sure += origin.confidence >= trace::kSureOrigin;
+  return fmt::format(
+      "{} graph launches; {} of {} kernels and copies aligned to a capture or an eager step, {} of them surely",
+      Count(trees.graph_replays.size()), Count(attributed), Count(work), Count(sure));
+}
+
 std::string ShapeText(const trace::Step& step) {
   std::string text(Name(step.kind));
   if (step.batch >= 0) text += fmt::format(", batch {}", step.batch);
@@ -194,6 +209,7 @@ std::string StatsToText(const engine::Run& run, uint64_t peak_bytes, const TextO
   page.Field("gpu work",
              fmt::format("{} with a correlation id; {} linked to their launch, {} launched outside the file",
                          Count(trees.gpu_work), Count(trees.gpu_work_linked), Count(trees.gpu_work_unlaunched)));
+  if (!trees.graph_replays.empty()) page.Field("graphs", GraphsText(trees));
   page.Field("logs", Count(run.store.logs.size(), "record"));
   Nanos sum = 0;
   for (const auto& [stage, ns] : run.stage_ns) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "trace/clock.hpp"
+#include "trace/graph_origin.hpp"
 #include "trace/request.hpp"
 #include "trace/types.hpp"
 
@@ -73,13 +74,18 @@ struct LaunchLink {
 
 /// What tree makes of a store. Immutable after Build.
 struct Trees {
-  std::vector<Step> steps;              ///< order: by process, then begin
-  std::vector<Collective> collectives;  ///< order: by first arrival
-  std::vector<LaunchLink> launches;     ///< order: by work row
-  uint64_t gpu_work = 0;                ///< GPU spans with a correlation id
-  uint64_t gpu_work_linked = 0;         ///< of these, with a launch in the file
-  uint64_t gpu_work_unlaunched = 0;     ///< of these, the launch is not in the file
-  Nanos clock_error = 0;                ///< half width of what is open between the times of any two linked ranks
+  /// The origin of a replayed kernel, or null.
+  const GraphOrigin* OriginOf(SpanRow work) const;
+
+  std::vector<Step> steps;                 ///< order: by process, then begin
+  std::vector<Collective> collectives;     ///< order: by first arrival
+  std::vector<LaunchLink> launches;        ///< order: by work row
+  uint64_t gpu_work = 0;                   ///< GPU spans with a correlation id
+  uint64_t gpu_work_linked = 0;            ///< of these, with a launch in the file
+  uint64_t gpu_work_unlaunched = 0;        ///< of these, the launch is not in the file
+  std::vector<GraphReplay> graph_replays;  ///< order: by process, then first work
+  std::vector<GraphOrigin> graph_origins;  ///< order: by work row
+  Nanos clock_error = 0;                   ///< half width of what is open between the times of any two linked ranks
   Nanos clock_spread = 0;    ///< how far the members of one collective typically leave apart, clocks corrected
   std::string clock_method;  ///< "collectives", "shared clock, checked by collectives", "single clock", "uncalibrated"
   std::vector<ProcessClock> clocks;  ///< one a process of the store, in its order

@@ -100,7 +100,10 @@ struct CommArgs {
   int32_t group_size = -1;
 };
 
-/// A scalar arg of an annotation or of a span of unknown kind, as text.
+/// Key of the attribute of a launch that names the kernel which it enqueues, where the file tells (ROCm).
+inline constexpr std::string_view kKernelAttribute = "kernel";
+
+/// A scalar arg of an annotation or of a span of unknown kind, as text; or the kernel that a launch enqueues.
 struct Attribute {
   StringId key;
   StringId value;

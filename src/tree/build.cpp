@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tree/collectives.hpp"
+#include "tree/graph.hpp"
 #include "tree/launch.hpp"
 #include "tree/nesting.hpp"
 #include "tree/steps.hpp"
@@ -48,6 +49,7 @@ trace::Trees Build(trace::Store& store, unsigned threads) {
   MatchCollectives(store, trees);  // puts the store on one clock: before all that keeps times
   LinkLaunches(store, trees);
   trees.steps = FindSteps(store);
+  AttributeGraphs(store, trees);
   return trees;
 }
 

@@ -24,6 +24,7 @@ struct RawArg {
 struct EventArgs {
   RawValue external_id, correlation, graph_node, device, stream, bytes;
   RawValue input_dims, input_types, label;
+  RawValue kernel;  ///< what a launch enqueues, where the writer tells (ROCm)
   RawValue python_id, python_parent, python_module;
   RawValue collective, group, group_ranks, dtype, in_elements, out_elements, sequence, group_size;
   RawValue name, labels;        ///< of metadata events

@@ -60,6 +60,7 @@ RawValue* ArgSlot(const char* key, EventArgs& args) {
       if (Is(key, "device")) return &args.device;
       if (Is(key, "dtype")) return &args.dtype;
       return nullptr;
+    case 'k': return Is(key, "kernel") ? &args.kernel : nullptr;
     case 's': return Is(key, "stream") ? &args.stream : nullptr;
     case 'b': return Is(key, "bytes") ? &args.bytes : nullptr;
     case 'I':

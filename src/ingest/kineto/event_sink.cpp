@@ -15,8 +15,8 @@ namespace {
 
 using trace::SpanKind;
 
-constexpr size_t kMaxKeptArgument = 16u << 10;  // the dims of a fused optimizer call with hundreds of tensors
-constexpr uint32_t kMaxAttributes = 64;         // per span
+constexpr size_t kMaxKeptArgument = 16u << 10;    // the dims of a fused optimizer call with hundreds of tensors
+constexpr uint32_t kMaxAttributes = 64;           // per span
 constexpr int64_t kMaxAmount = int64_t{1} << 48;  // 256 TiB: sums over many spans stay inside int64
 
 bool IsNull(RawValue raw) {
@@ -323,6 +323,9 @@ void EventSink::KeepArgs(SpanKind kind, const EventArgs& args, uint64_t at, Draf
     case SpanKind::kPython: KeepPython(args, span); break;
     case SpanKind::kRuntime:
     case SpanKind::kDriver:
+      KeepGpu(args, at, span);
+      KeepKernelName(args, at, span);
+      break;
     case SpanKind::kKernel:
     case SpanKind::kCopy:
     case SpanKind::kMemset:
@@ -370,6 +373,15 @@ void EventSink::KeepGpu(const EventArgs& args, uint64_t at, DraftSpan& span) {
   gpu.bytes = Amount(args.bytes, at);
   span.gpu = static_cast<uint32_t>(draft_.gpu.size());
   draft_.gpu.push_back(gpu);
+}
+
+/// During the capture of a graph nothing runs: the launch is all that names its kernel.
+void EventSink::KeepKernelName(const EventArgs& args, uint64_t at, DraftSpan& span) {
+  const trace::StringId name = Kept(args.kernel, at);
+  if (!name.valid()) return;
+  span.attributes = static_cast<uint32_t>(draft_.attributes.size());
+  span.attribute_count = 1;
+  draft_.attributes.push_back({trace::StringId(worker_.strings.Intern(trace::kKernelAttribute)), name});
 }
 
 void EventSink::KeepPython(const EventArgs& args, DraftSpan& span) {

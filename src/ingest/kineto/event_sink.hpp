@@ -55,6 +55,7 @@ class EventSink {
   void KeepArgs(trace::SpanKind kind, const EventArgs& args, uint64_t at, DraftSpan& span);
   void KeepOp(const EventArgs& args, uint64_t at, DraftSpan& span);
   void KeepGpu(const EventArgs& args, uint64_t at, DraftSpan& span);
+  void KeepKernelName(const EventArgs& args, uint64_t at, DraftSpan& span);
   int64_t Amount(RawValue raw, uint64_t at);
   void KeepPython(const EventArgs& args, DraftSpan& span);
   void KeepComm(const EventArgs& args, uint64_t at, DraftSpan& span);
