@@ -6,6 +6,7 @@
 
 #include "fuzz/memory_file.hpp"
 #include "ingest/kineto/kineto.hpp"
+#include "tree/graph.hpp"
 #include "tree/launch.hpp"
 #include "tree/nesting.hpp"
 
@@ -34,6 +35,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   trace::Trees trees;
   tree::LinkLaunches(store, trees);
   Require(trees.gpu_work == trees.gpu_work_linked + trees.gpu_work_unlaunched);
+  tree::AttributeGraphs(store, trees);
+  for (const auto& origin : trees.graph_origins) {
+    Require(origin.work.value() < store.spans.size() && origin.confidence > 0 && origin.confidence <= 1);
+    Require(trees.OriginOf(origin.work) == &origin);
+  }
   for (size_t row = 0; row < store.spans.size(); ++row) {
     Require(store.spans.duration[row] >= 0 && store.spans.name[row].valid());
     Require(store.track_of(row).process.valid());

@@ -24,9 +24,20 @@ class ByteSource {
   virtual uint64_t consumed() const { return 0; }
 };
 
-/// Opens a file; gzip (also several members) is recognized by its first bytes, not by its name.
-/// Only regular files are read: a pipe or device is refused. Errors: kNotFound, kUnreadable.
+/// Opens a file; gzip (also several members) and zstd (also several frames) are recognized by their first bytes, not by
+/// the name. `path` may also be what FileRegion made. Only regular files are read: a pipe or device is refused. Errors:
+/// kNotFound, kUnreadable.
 Result<std::unique_ptr<ByteSource>> OpenFile(const std::string& path);
+
+/// The same without decompression.
+Result<std::unique_ptr<ByteSource>> OpenRaw(const std::string& path);
+
+/// Name of `size` bytes of a file from `offset` on, for OpenFile: so a member of an archive is read where it lies.
+/// The name holds a zero byte, which no path can: to anything but OpenFile it is the path of the whole file.
+std::string FileRegion(const std::string& path, uint64_t offset, uint64_t size);
+
+/// Size of a file or region before decompression, for progress; 0 when it is not known.
+uint64_t BytesOnDisk(const std::string& path);
 
 /// Reads from `text`, which must outlive the source.
 std::unique_ptr<ByteSource> OpenMemory(std::string_view text);

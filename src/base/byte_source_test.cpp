@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -37,6 +38,22 @@ std::string Gzip(const std::string& text) {
   EXPECT_EQ(deflate(&z, Z_FINISH), Z_STREAM_END);
   out.resize(z.total_out);
   deflateEnd(&z);
+  return out;
+}
+
+std::string Zstd(const std::string& text, int window_log = 0) {
+  std::string out(ZSTD_compressBound(text.size()), '\0');
+  ZSTD_CCtx* const context = ZSTD_createCCtx();
+  if (window_log > 0) ZSTD_CCtx_setParameter(context, ZSTD_c_windowLog, window_log);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0);
+  ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+  ZSTD_inBuffer in{text.data(), text.size(), 0};
+  ZSTD_outBuffer made{out.data(), out.size(), 0};
+  // Two steps: what is compressed in one is known to be small, and its window shrinks.
+  EXPECT_FALSE(ZSTD_isError(ZSTD_compressStream2(context, &made, &in, ZSTD_e_continue)));
+  EXPECT_EQ(ZSTD_compressStream2(context, &made, &in, ZSTD_e_end), 0u);
+  out.resize(made.pos);
+  ZSTD_freeCCtx(context);
   return out;
 }
 
@@ -124,6 +141,61 @@ TEST(ByteSource, MemoryReadsToItsEnd) {
   EXPECT_EQ(source->Read(buffer, 2).value(), 2u);
   EXPECT_EQ(source->Read(buffer, 2).value(), 1u);
   EXPECT_EQ(source->Read(buffer, 2).value(), 0u);
+}
+
+TEST(Zstd, ReadsFramesOfAllSizesInAllChunks) {
+  for (const size_t n : {size_t{0}, size_t{1}, size_t{1000}, size_t{700'000}}) {
+    const std::string text = SomeText(n);
+    for (const size_t chunk : {size_t{1} + n / 1000, size_t{65536}, size_t{1} << 20}) {
+      const auto back = ReadAll(Zstd(text), chunk);
+      EXPECT_EQ(back.text, text);
+      EXPECT_EQ(back.damage, "");
+    }
+  }
+}
+
+TEST(Zstd, ReadsSeveralFramesAlsoSkippableOnes) {
+  const std::string skippable("\x53\x2a\x4d\x18\x03\x00\x00\x00xyz", 11);
+  const auto back = ReadAll(skippable + Zstd("one ") + Zstd("") + skippable + Zstd("two"), 3);
+  EXPECT_EQ(back.text, "one two");
+  EXPECT_EQ(back.damage, "");
+}
+
+TEST(Zstd, SaysHowItEnded) {
+  const std::string text = SomeText(300'000);
+  const std::string packed = Zstd(text);
+  const auto cut = ReadAll(packed.substr(0, packed.size() / 2), 4096);
+  EXPECT_EQ(cut.damage, "zstd data ends in the middle of a frame");
+  EXPECT_EQ(text.substr(0, cut.text.size()), cut.text);
+  EXPECT_FALSE(cut.text.empty());
+  EXPECT_EQ(ReadAll(packed.substr(0, packed.size() - 2), 4096).damage, "zstd data ends in the middle of a frame")
+      << "the sum";
+  std::string broken = packed;
+  broken[broken.size() / 2] ^= 0x55;
+  EXPECT_EQ(ReadAll(broken, 4096).damage, "zstd data is damaged");
+  const auto padded = ReadAll(packed + "    padding", 4096);
+  EXPECT_EQ(padded.text, text);
+  EXPECT_EQ(padded.damage, "bytes after the last zstd frame were ignored");
+  EXPECT_EQ(ReadAll(Zstd(text, 30), 4096).damage,
+            "zstd data needs a window above 128 MiB; compress it again without --long");
+}
+
+TEST(FileRegion, IsReadAndDecompressedWhereItLies) {
+  const std::string inner = Gzip("inside");
+  const TestFile file("front" + inner + "back");
+  const auto read = [](const std::string& path) {
+    auto source = OpenFile(path);
+    EXPECT_TRUE(source.has_value());
+    std::string out(100, '\0');
+    out.resize((*source)->Read(out.data(), out.size()).value());
+    return out;
+  };
+  EXPECT_EQ(read(FileRegion(file.path(), 0, 5)), "front");
+  EXPECT_EQ(read(FileRegion(file.path(), 5, inner.size())), "inside");
+  EXPECT_EQ(read(FileRegion(file.path(), 5 + inner.size(), 1000)), "back") << "a region that ends behind the file";
+  EXPECT_EQ(read(FileRegion(file.path(), 1'000'000, 5)), "");
+  EXPECT_EQ(BytesOnDisk(FileRegion(file.path(), 3, 7)), 7u);
+  EXPECT_EQ(BytesOnDisk(file.path()), 9 + inner.size());
 }
 
 }  // namespace

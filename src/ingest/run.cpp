@@ -8,6 +8,7 @@
 #include "ingest/common/discover.hpp"
 #include "ingest/common/rank.hpp"
 #include "ingest/common/sniff.hpp"
+#include "ingest/common/unpack.hpp"
 #include "ingest/flight_recorder/flight_recorder.hpp"
 #include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
@@ -119,8 +120,11 @@ base::Result<Sniffed> SniffFile(const Found& found) {
   if (!got) return got.error();
   head.resize(*got);
   if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, kDamagedNote};
-  Sniffed sniffed = SniffKind(head, *got < kSniffBytes, path);
+  Sniffed sniffed = SniffKind(head, *got < kSniffBytes, found.place());
   if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
+  if (sniffed.kind == Kind::kNsys && !found.name.empty()) {
+    return Sniffed{Kind::kOther, "an SQLite database in an archive or on standard input; give it as a file of its own"};
+  }
   if (sniffed.kind == Kind::kNsys) sniffed = SniffSqlite(path);
   return sniffed;
 }
@@ -145,8 +149,18 @@ class RunReader {
   explicit RunReader(const RunOptions& options) : options_(options) {}
 
   base::Result<trace::Store> Read(const RunInputs& inputs) {
-    Discovered discovered = Discover(inputs.paths, inputs.logs);
-    for (auto& found : discovered.files) Classify(std::move(found), discovered.problems);
+    RunInputs files = inputs;
+    const bool in_paths = std::erase(files.paths, kStandardInput) > 0;
+    const bool in_logs = std::erase(files.logs, kStandardInput) > 0;
+    Discovered discovered = Discover(files.paths, files.logs);
+    if (in_paths || in_logs) {
+      auto stream = unpacker_.ReadStandardInput(in_logs);
+      if (!stream) return stream.error();
+      discovered.files.push_back(std::move(*stream));
+    }
+    for (auto& found : discovered.files) {
+      for (auto& file : unpacker_.Unpack(std::move(found), store_)) Classify(std::move(file), discovered.problems);
+    }
     for (const auto& [kind, error] : discovered.problems) store_.diagnostics.Report(*kind, {}, error.Text());
     if (!AnyUsable()) return NothingUsable(inputs, discovered.problems);
     for (const auto& input : inputs_) NoteUnused(input);
@@ -198,8 +212,8 @@ class RunReader {
 
   base::Error NotUsable(const Input& input) const {
     const std::string& note = store_.files[input.row.value()].note;
-    if (!input.found.special.empty()) return {base::Code::kUnreadable, note, input.found.path};
-    return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), input.found.path};
+    if (!input.found.special.empty()) return {base::Code::kUnreadable, note, input.found.shown};
+    return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), input.found.shown};
   }
 
   void NoteUnused(const Input& input) {
@@ -207,7 +221,8 @@ class RunReader {
     if (IsRead(input.sniffed.kind)) return;
     const Kind kind = input.sniffed.kind;
     if (kind == Kind::kEmpty) {
-      const bool trace = EndsWith(input.found.path, ".json") || EndsWith(input.found.path, ".gz");
+      const bool trace = EndsWith(input.found.place(), ".json") || EndsWith(input.found.place(), ".gz") ||
+                         EndsWith(input.found.place(), ".zst");
       store_.diagnostics.Report(trace ? kEmptyTrace : kEmptyFile, input.row, {});
     } else if (input.sniffed.note == kDamagedNote) {
       store_.diagnostics.Report(kDamaged, input.row, {});
@@ -258,7 +273,7 @@ class RunReader {
   void ReadLogs() {
     for (const auto& input : inputs_) {
       if (input.sniffed.kind != Kind::kLog || Cancelled()) continue;
-      store_.files[input.row.value()].rank = RankFromPath(input.found.path);
+      store_.files[input.row.value()].rank = RankFromPath(input.found.place());
       if (auto source = Open(input); source != nullptr) {
         const auto status = ReadLog(*source, input.row, store_, options_.limits);
         if (!status) Refuse(input, status.error());
@@ -276,7 +291,7 @@ class RunReader {
   const Input* LogOfArrivals(const Input& arrivals, std::string& why) const {
     std::vector<const Input*> logs;
     for (const auto& input : inputs_) {
-      if (input.sniffed.kind == Kind::kLog && Folder(input.found.path) == Folder(arrivals.found.path))
+      if (input.sniffed.kind == Kind::kLog && Folder(input.found.place()) == Folder(arrivals.found.place()))
         logs.push_back(&input);
     }
     if (logs.size() == 1) return logs.front();
@@ -316,6 +331,7 @@ class RunReader {
   }
 
   const RunOptions& options_;
+  Unpacker unpacker_;
   trace::Store store_;
   std::vector<Input> inputs_;
 };

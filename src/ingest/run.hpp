@@ -12,12 +12,12 @@ namespace teller::ingest {
 
 /// What the user named. Directories are searched, patterns expanded; kinds are found by content.
 struct RunInputs {
-  std::vector<std::string> paths;  ///< files, directories or glob patterns
+  std::vector<std::string> paths;  ///< files, directories, archives or glob patterns; "-" is standard input
   std::vector<std::string> logs;   ///< files to be read as logs whatever they look like
 };
 
 struct RunOptions {
-  unsigned threads = 0;            ///< 0 = one per core
+  unsigned threads = 0;  ///< 0 = one per core
   base::Limits limits = {};
   base::Progress* progress = nullptr;
 };

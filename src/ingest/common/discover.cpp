@@ -30,7 +30,8 @@ constexpr DiagnosticKind kLinkInside = {"input.link_inside", Severity::kInfo,
 /// Why a file of this type is not opened; empty for a regular file.
 std::string_view Special(fs::file_type type) {
   switch (type) {
-    case fs::file_type::fifo: return "is a pipe, not a regular file; write its data to a file first";
+    case fs::file_type::fifo:
+      return "is a pipe, not a regular file; give its data to standard input (-) or write it to a file first";
     case fs::file_type::socket: return "is a socket, not a regular file";
     case fs::file_type::character:
     case fs::file_type::block: return "is a device, not a regular file";
@@ -90,7 +91,7 @@ class Collector {
  private:
   void AddNamed(const std::string& name, fs::file_type type, bool as_log) {
     if (type == fs::file_type::directory) return Walk(name, as_log);
-    found_.files.push_back({name, name, true, as_log, Special(type)});
+    found_.files.push_back({name, name, true, as_log, {}, Special(type)});
   }
 
   /// Everything below `root`. Links to directories are not followed, so that there are no circles.
@@ -127,7 +128,7 @@ class Collector {
     }
     if (type == fs::file_type::directory) return SkipLinkedFolder(path, root);
     const std::string shown = relative_ ? path.lexically_relative(root).string() : path.string();
-    found_.files.push_back({path.string(), shown, false, as_log, Special(type)});
+    found_.files.push_back({path.string(), shown, false, as_log, {}, Special(type)});
   }
 
   void SkipLinkedFolder(const fs::path& link, const fs::path& root) {

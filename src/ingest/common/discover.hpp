@@ -13,12 +13,15 @@ namespace teller::ingest {
 inline constexpr base::DiagnosticKind kUnreadableInput = {"input.unreadable", base::Severity::kError,
                                                           "the system refused to read a file"};
 
-/// A file to look at.
+/// A file to look at. `path` may be a region of an archive (base::FileRegion), which tells nothing by its name.
 struct Found {
+  const std::string& place() const { return name.empty() ? path : name; }
+
   std::string path;            ///< to open
   std::string shown;           ///< to print: relative to the run directory when there is exactly one, else as given
   bool named = false;          ///< the user named it, it was not found in a directory
   bool as_log = false;         ///< to be read as a log whatever it looks like
+  std::string name{};          ///< where it lies, for what names tell (rank, extension, folder); empty = path
   std::string_view special{};  ///< why it must not be opened (a pipe would block for ever); empty for regular files
 };
 

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <initializer_list>
 
+#include "ingest/common/tar.hpp"
 #include "ingest/flight_recorder/flight_recorder.hpp"
 #include "ingest/flight_recorder/notation.hpp"
 #include "ingest/host_counters/host_counters.hpp"
@@ -102,6 +103,11 @@ bool LooksLikeJsonLog(std::string_view text, bool whole) {
   return records * 2 > objects;
 }
 
+constexpr std::string_view kRocprofiler =
+    "rocprofiler JSON, which holds records, not events; run rocprofv3 with --output-format pftrace and turn that into "
+    "JSON with Perfetto's "
+    "traceconv (traceconv json in.pftrace out.json), or record with torch.profiler";
+
 Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
   if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
   if (LooksLikeInspector(text)) return {Kind::kInspector, {}};
@@ -115,7 +121,7 @@ Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
   }
   if (LooksLikeJsonLines(text)) return {Kind::kOther, "JSON lines of a kind that is not read"};
   if (LooksLikeKineto(head)) return {Kind::kTrace, {}};
-  if (Has(text, "\"rocprofiler-sdk-tool\"")) return {Kind::kOther, "rocprofiler JSON is not read by this version"};
+  if (Has(text, "\"rocprofiler-sdk-tool\"")) return {Kind::kOther, kRocprofiler};
   return {Kind::kJsonUnknown, "JSON, but not a trace"};
 }
 
@@ -130,7 +136,7 @@ constexpr std::array<Magic, 8> kMagics = {{
     {"\x89PNG", "a picture"},
     {"\xFF\xD8\xFF", "a picture"},
     {"PK\x03\x04", "a zip archive; unpack it first"},
-    {"\x28\xB5\x2F\xFD", "zstd-compressed; unpack it first"},
+    {"\x28\xB5\x2F\xFD", "compressed twice; unpack it once"},
     {"\xFD"
      "7zXZ",
      "xz-compressed; unpack it first"},
@@ -147,7 +153,9 @@ constexpr std::array<std::string_view, 18> kNotLogs = {".md",   ".rst",  ".py", 
                                                        ".js",   ".json", ".jsonl", ".cpp", ".hpp",  ".prom"};
 
 std::string_view Extension(std::string_view path) {
-  if (path.size() > 3 && path.substr(path.size() - 3) == ".gz") path.remove_suffix(3);
+  for (const std::string_view packed : {".gz", ".zst"}) {
+    if (path.ends_with(packed)) path.remove_suffix(packed.size());
+  }
   const size_t slash = path.rfind('/');
   const size_t dot = path.rfind('.');
   if (dot == std::string_view::npos || (slash != std::string_view::npos && dot < slash)) return {};
@@ -158,6 +166,39 @@ std::string_view Extension(std::string_view path) {
 bool IsNsysReport(std::string_view path) {
   const auto extension = Extension(path);
   return extension == ".nsys-rep" || extension == ".qdrep";
+}
+
+/// Perfetto's protobuf: a chain of length-delimited fields with number 1. Short chains also occur in other data.
+bool LooksLikePerfetto(std::string_view head) {
+  constexpr size_t kPackets = 4;
+  size_t packets = 0;
+  size_t at = 0;
+  for (; at < head.size() && head[at] == '\x0A'; ++packets) {
+    uint64_t length = 0;
+    unsigned shift = 0;
+    bool more = true;
+    for (++at; more && at < head.size() && shift < 35; ++at, shift += 7) {
+      const auto byte = static_cast<unsigned char>(head[at]);
+      length |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      more = (byte & 0x80) != 0;
+    }
+    if (more || length == 0) return false;
+    at += static_cast<size_t>(std::min<uint64_t>(length, head.size()));
+  }
+  return packets >= kPackets && (at >= head.size() || head[at] == '\x0A');
+}
+
+/// What to do about traces in binary forms that are known and not read; empty for others.
+std::string_view BinaryTrace(std::string_view head, std::string_view path) {
+  if (path.ends_with(".xplane.pb")) {
+    return "an XLA profile (xplane); give the perfetto_trace.json.gz that jax.profiler writes beside it with "
+           "create_perfetto_trace=True";
+  }
+  if (LooksLikePerfetto(head)) {
+    return "a Perfetto protobuf trace; turn it into JSON with Perfetto's traceconv (traceconv json in.pftrace "
+           "out.json)";
+  }
+  return {};
 }
 
 bool LooksBinary(std::string_view head) {
@@ -232,6 +273,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   for (const auto& magic : kMagics) {
     if (StartsWith(head, magic.bytes)) return {Kind::kOther, magic.note};
   }
+  if (LooksLikeTar(head)) return {Kind::kOther, "an archive inside of an archive; unpack the outer one"};
   if (flight_recorder::LooksLikePickle(head)) {
     if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
     if (head[0] == '\x80') return {Kind::kOther, "a Python pickle, but no Flight Recorder dump"};
@@ -244,10 +286,14 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
                                               : (second.empty() || second.front() == '{' || second.front() == ']');
     if (json.kind != Kind::kJsonUnknown || document) return json;
   }
+  if (path.ends_with(".xplane.pb")) return {Kind::kOther, BinaryTrace(head, path)};
   if (LooksBinary(head) && IsNsysReport(path)) {
     return {Kind::kOther, "an Nsight Systems report; export it first: nsys export --type sqlite FILE"};
   }
   if (LooksLikeOtlpProtobuf(head)) return {Kind::kOtlpProtobuf, {}};
+  if (LooksBinary(head)) {
+    if (const auto known = BinaryTrace(head, path); !known.empty()) return {Kind::kOther, known};
+  }
   if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
   return SniffText(head, whole, path);
 }

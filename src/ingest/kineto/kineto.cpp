@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -43,9 +42,7 @@ class TraceQueue {
       traces_.push_back(std::make_unique<OpenTrace>());
       traces_.back()->input = input;
       traces_.back()->parts.file = input.file;
-      std::error_code error;
-      const auto size = std::filesystem::file_size(input.path, error);
-      if (!error) total_ += size;
+      total_ += base::BytesOnDisk(input.path);
     }
   }
 
