@@ -377,13 +377,14 @@ std::vector<Lane> EngineLanes(const std::vector<Step>& steps) {
     processes[{step.rank.value_or(0), step.process.value()}].push_back(s);
   }
   std::vector<Lane> lanes;
-  for (auto& [key, own] : processes) {
+  for (auto& entry : processes) {
+    std::vector<uint32_t>& own = entry.second;
     std::stable_sort(own.begin(), own.end(), [&](uint32_t a, uint32_t b) { return steps[a].begin < steps[b].begin; });
     const bool follows =
         std::any_of(lanes.begin(), lanes.end(), [&](const Lane& lane) { return InLockstep(steps, lane.steps, own); });
     if (follows) continue;
     Lane lane;
-    lane.process = trace::ProcessRow(key.second);
+    lane.process = trace::ProcessRow(entry.first.second);
     lane.steps = std::move(own);
     for (uint32_t p = 0; p < lane.steps.size(); ++p) {
       if (steps[lane.steps[p]].prefill_requests > 0) lane.prefills.push_back(p);
