@@ -121,6 +121,10 @@ void RecordBuilder::AddText(std::string_view text, const Origin& origin, uint32_
     const bool front = parsed.source == LogSource::kNccl && parsed.message.data() == text.data() + nccl_->message;
     const bool wrapped = !front && parsed.header && parsed.message.data() == begin;  // another logger passes it on
     if (!front && !wrapped) {
+      if (nccl_->begin == 0) {  // another grammar claims the whole line: nothing stands before that could be cut off
+        nccl_.reset();
+        return AddWhole(text, parsed, origin, line);
+      }
       // NCCL wrote into the middle of somebody else's line.
       const std::string_view before = TrimRight(text.substr(0, nccl_->begin));
       text.remove_prefix(nccl_->begin);
