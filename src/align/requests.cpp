@@ -90,8 +90,9 @@ class Builder {
   bool SpokeBefore(const Request& request, const RequestRecord& record) const {
     return std::any_of(request.records.begin(), request.records.end(), [&](uint32_t i) {
       const RequestRecord& other = store_.request_records[i];
-      return other.source == record.source && other.finished != kNoTime && record.arrival != kNoTime &&
-             record.arrival >= other.finished;
+      if (other.source != record.source) return false;
+      if (!other.trace_id.empty() && !record.trace_id.empty() && other.trace_id != record.trace_id) return true;
+      return other.finished != kNoTime && record.arrival != kNoTime && record.arrival >= other.finished;
     });
   }
 

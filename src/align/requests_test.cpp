@@ -187,5 +187,22 @@ TEST(Requests, LinesMakeARequestWhereNothingElseDoes) {
   EXPECT_EQ(trees.logs_on_request, 3u);
 }
 
+TEST(Requests, OneIdInTwoTracesIsTwoRequests) {
+  trace::Store store;
+  trace::Trees trees;
+  store.files.resize(1);
+  for (const char* trace_id : {"aa", "bb", "aa"}) {
+    RequestRecord record;
+    record.file = trace::FileRow(0);
+    record.id = "same";
+    record.trace_id = trace_id;
+    record.arrival = kEpoch;
+    record.e2e = kMs;
+    store.request_records.push_back(record);
+  }
+  BuildRequests(store, trees);
+  EXPECT_EQ(trees.requests.size(), 2u);
+}
+
 }  // namespace
 }  // namespace teller::align

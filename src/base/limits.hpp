@@ -13,6 +13,8 @@ struct Limits {
   size_t max_log_line_bytes = 64u << 10;
   /// Text of one log record kept (a traceback is one record).
   size_t max_log_record_bytes = 64u << 10;
+  /// Records of all logs of a run; a record takes some hundred bytes.
+  uint64_t max_log_records = 4'000'000;
   /// Nesting of JSON inside one event.
   size_t max_json_depth = 64;
   /// Spans of one run: row numbers are 32 bits.

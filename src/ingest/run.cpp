@@ -119,6 +119,16 @@ base::Result<Sniffed> SniffFile(const Found& found) {
   auto got = (*source)->Read(head.data(), head.size());
   if (!got) return got.error();
   head.resize(*got);
+  // A log that was truncated while its writer went on begins with NULs: what it is, tells what stands behind them.
+  for (uint64_t skipped = 0;
+       *got == kSniffBytes && head.find_first_not_of('\0') == std::string::npos && skipped < kMaxHead;
+       skipped += *got) {
+    head.assign(kSniffBytes, '\0');
+    got = (*source)->Read(head.data(), head.size());
+    if (!got) return got.error();
+    head.resize(*got);
+  }
+  head.erase(0, std::min(head.find_first_not_of('\0'), head.size()));
   if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, kDamagedNote};
   Sniffed sniffed = SniffKind(head, *got < kSniffBytes, found.place());
   if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;

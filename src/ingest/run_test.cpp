@@ -54,6 +54,17 @@ TEST(Run, KindsAreFoundByContent) {
   EXPECT_FALSE(store->diagnostics.LostInput());
 }
 
+TEST(Run, ALogBehindNulsIsALog) {
+  const TestFolder folder;
+  const std::string line = "INFO 07-01 10:00:00 [core.py:1] started\n";
+  folder.Write("front.log", std::string(300'000, '\0') + line);
+  folder.Write("middle.log", line + std::string(50'000, '\0') + line);
+  auto store = Read({folder.path()});
+  ASSERT_TRUE(store.has_value()) << store.error().Text();
+  EXPECT_EQ(FileOf(*store, "front.log")->kind, "log");
+  EXPECT_EQ(FileOf(*store, "middle.log")->kind, "log");
+}
+
 TEST(Run, JsonLinesAreALogWhenTheyHaveTextAndTime) {
   const TestFolder folder;
   folder.Write("a.jsonl",

@@ -36,6 +36,8 @@ struct Group {
   std::string name;
   std::set<int> members;
   std::map<int, Progress> ranks;
+  int64_t together = -1;  ///< the last operation that ended on some rank and that none can end without all others
+  bool apart = false;     ///< dumps of different moments: some rank is ahead by what another one has not begun
   std::set<int> stuck;
   std::set<int> missing;
   std::set<int> odd;  ///< issued another operation under the same number
@@ -45,6 +47,15 @@ struct Group {
 
 bool Unfinished(const CommRecord& r) {
   return r.sequence >= 0 && !r.op.empty() && r.state != "completed";
+}
+
+/// Operations that no rank can finish before every rank has begun them. (The root of a broadcast can.)
+bool NeedsAll(std::string_view op) {
+  for (const std::string_view kind :
+       {"all_reduce", "allreduce", "all_gather", "allgather", "reduce_scatter", "all_to_all", "alltoall", "barrier"}) {
+    if (op.find(kind) != std::string_view::npos) return true;
+  }
+  return false;
 }
 
 std::map<std::string, Group> BuildGroups(const trace::Store& store) {
@@ -66,7 +77,10 @@ std::map<std::string, Group> BuildGroups(const trace::Store& store) {
       continue;
     }
     p.issued = std::max(p.issued, r.sequence);
-    if (r.state == "completed") p.finished = std::max(p.finished, r.sequence);
+    if (r.state == "completed") {
+      p.finished = std::max(p.finished, r.sequence);
+      if (NeedsAll(r.op)) group.together = std::max(group.together, r.sequence);
+    }
     if (!Unfinished(r)) continue;
     group.unfinished.push_back(&r);
     if (p.oldest == nullptr || r.sequence < p.oldest->sequence) p.oldest = &r;
@@ -105,6 +119,10 @@ void Judge(Group& group) {
     pending += p.oldest != nullptr ? 1 : 0;
   }
   if (pending == 0 || group.members.size() < 2) return;
+  // No rank can finish an operation that another one has not even issued: its dump was taken earlier, in a job that
+  // runs.
+  for (const auto& [rank, p] : group.ranks) group.apart |= p.known && p.issued >= 0 && p.issued < group.together;
+  if (group.apart) return;
   for (const auto& [rank, p] : group.ranks) {
     if (p.oldest != nullptr && p.oldest->sequence <= top) group.stuck.insert(rank);
   }

@@ -56,6 +56,29 @@ TEST(CommRecordCause, NamesTheRankThatNeverFinished) {
   EXPECT_EQ(causes.findings[0].fault, FaultClass::kGpuHwFault);
 }
 
+TEST(CommRecordCause, DumpsOfDifferentMomentsAccuseNobody) {
+  // Rank 1 has finished what rank 0 had not even issued when its dump was taken: the job was running.
+  EXPECT_TRUE(Dumps(2)
+                  .Add(0, 20, "started")
+                  .Add(1, 20, "completed")
+                  .Add(1, 21, "completed")
+                  .Add(1, 23, "completed")
+                  .Find()
+                  .findings.empty());
+}
+
+TEST(CommRecordCause, ARootThatBroadcastAheadIsNoProofOfDifferentMoments) {
+  const auto causes = Dumps(3)
+                          .Add(0, 7, "completed", "nccl:broadcast")
+                          .Add(0, 8)
+                          .Add(1, 6, "completed")
+                          .Add(2, 7, "completed", "nccl:broadcast")
+                          .Add(2, 8)
+                          .Find();
+  ASSERT_FALSE(causes.findings.empty());
+  EXPECT_EQ(causes.findings[0].culprit.rank, 1);
+}
+
 TEST(CommRecordCause, AWaiterInAnotherGroupIsAVictim) {
   // Rank 1 has not arrived in group A because it waits for rank 2 in group B.
   Dumps dumps(3);

@@ -31,6 +31,8 @@ constexpr double kOthers = 0.65;           // share of the machine's processors 
 constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
 constexpr double kFull = 0.85;             // KV usage
 constexpr double kLeastThrownBack = 2;
+constexpr double kMostThrownBack = 1e7;  // between two scrapes: more is no count
+constexpr double kMostUsage = 1.01;      // a share
 
 /// Samples of one counter in order of time; those without a time come in order of their scrape.
 using Samples = std::vector<const CounterSample*>;
@@ -241,7 +243,9 @@ class Search {
       const bool usage = s.name.ends_with("cache_usage_perc") || s.name.ends_with("token_usage") ||
                          s.name.ends_with("kv_cache_usage_ratio");
       if (s.file != file || !usage) continue;
-      for (const CounterSample* sample : list) most = std::max(most, sample->value);
+      for (const CounterSample* sample : list) {
+        if (sample->value >= 0 && sample->value <= kMostUsage) most = std::max(most, sample->value);
+      }
     }
     return most;
   }
@@ -254,7 +258,7 @@ class Search {
       Interval when{kNoTime, kNoTime, 0};
       for (size_t i = 1; i < list.size(); ++i) {
         const double more = list[i]->value - list[i - 1]->value;
-        if (more <= 0) continue;
+        if (more <= 0 || list[i - 1]->value < 0 || more > kMostThrownBack) continue;
         thrown += more;
         if (when.begin == kNoTime) when.begin = list[i - 1]->at;
         when.end = list[i]->at;

@@ -158,7 +158,7 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
     missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
   }
   const bool known_line = std::any_of(store.logs.begin(), store.logs.end(), [](const trace::LogRecord& record) {
-    return record.source != trace::LogSource::kUnknown;
+    return record.source != trace::LogSource::kUnknown && record.source != trace::LogSource::kProgramOutput;
   });
   if (missing.empty() && !traced && store.comm_records.empty() && store.comm_perf.empty() && !known_line) {
     missing.push_back("no log line is in a known form: give the service's own log");
@@ -177,9 +177,13 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
   return missing;
 }
 
-std::string Summary(const Diagnosis& diagnosis) {
+std::string Summary(const Diagnosis& diagnosis, bool lost) {
   switch (diagnosis.status) {
-    case VerdictStatus::kNormal: return "Nothing abnormal was found.";
+    case VerdictStatus::kNormal:
+      if (lost)
+        return "Nothing abnormal was found in what could be read, but some input was lost or damaged; the remarks "
+               "about the input say what.";
+      return "Nothing abnormal was found.";
     case VerdictStatus::kCannotTell:
       return "Cannot tell: " +
              (diagnosis.missing.empty() ? std::string("too little evidence") : diagnosis.missing.front()) + ".";
@@ -227,10 +231,10 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   } else {
     diagnosis.missing = Missing(store, trees, normals);
     diagnosis.status = diagnosis.missing.empty() ? VerdictStatus::kNormal : VerdictStatus::kCannotTell;
-    diagnosis.confidence = diagnosis.missing.empty() ? 0.9 : 0.0;
+    diagnosis.confidence = !diagnosis.missing.empty() ? 0.0 : store.diagnostics.LostInput() ? 0.5 : 0.9;
   }
   diagnosis.not_given = WhatWasNotGiven(store, trees);
-  diagnosis.summary = Summary(diagnosis);
+  diagnosis.summary = Summary(diagnosis, store.diagnostics.LostInput());
   return diagnosis;
 }
 

@@ -43,7 +43,7 @@ std::string ScriptSafe(std::string_view json) {
 std::string DiagnosisToHtml(const engine::Run& run, const trace::Diagnosis& diagnosis, bool all) {
   const nlohmann::ordered_json data = {{"diagnosis", DiagnosisToJson(run, diagnosis, all)},
                                        {"view", ViewToJson(run, diagnosis)}};
-  const std::string json = data.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string json = data.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
   const std::string plain = DiagnosisToText(run, diagnosis, {.width = 100, .color = false, .all = all});
   std::string out = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

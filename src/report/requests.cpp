@@ -27,6 +27,7 @@ constexpr size_t kShownRequests = 100;
 constexpr size_t kShownSlowest = 5;
 constexpr size_t kShownSteps = 40;
 constexpr size_t kShownLines = 40;
+constexpr size_t kShownId = 200;
 constexpr std::array kLevels = {50, 90, 99, 100};
 
 /// One figure that all requests have.
@@ -330,15 +331,24 @@ Json RequestsToJson(const engine::Run& run) {
 }
 
 base::Result<RequestRow> FindRequest(const engine::Run& run, const std::string& id) {
+  std::vector<uint32_t> same;
   std::vector<uint32_t> parts;
   for (uint32_t r = 0; r < run.trees.requests.size(); ++r) {
     const Request& request = run.trees.requests[r];
-    if (request.id == id || (!request.trace_id.empty() && request.trace_id == id)) return RequestRow(r);
+    if (request.id == id || (!request.trace_id.empty() && request.trace_id == id)) same.push_back(r);
     if (!id.empty() && request.id.find(id) != std::string::npos) parts.push_back(r);
   }
+  if (same.size() == 1) return RequestRow(same.front());
+  const std::string asked = Printable(id.substr(0, kShownId));
+  if (same.size() > 1) {
+    return base::Error{
+        base::Code::kNotFound,
+        fmt::format("{} requests have the id \"{}\"; name one by its trace id (teller requests --json lists them)",
+                    same.size(), asked)};
+  }
   if (parts.size() == 1) return RequestRow(parts.front());
-  std::string text = fmt::format("no request \"{}\" in this run", Printable(id));
-  if (parts.size() > 1) text = fmt::format("{} requests have \"{}\" in their id", parts.size(), Printable(id));
+  std::string text = fmt::format("no request \"{}\" in this run", asked);
+  if (parts.size() > 1) text = fmt::format("{} requests have \"{}\" in their id", parts.size(), asked);
   return base::Error{base::Code::kNotFound,
                      text + fmt::format("; there are {} (teller requests lists them)", run.trees.requests.size())};
 }

@@ -201,7 +201,10 @@ std::string_view BinaryTrace(std::string_view head, std::string_view path) {
   return {};
 }
 
-bool LooksBinary(std::string_view head) {
+/// A run of NULs, which a truncated log has where its writer went on, counts as one byte.
+bool LooksBinary(std::string_view whole) {
+  std::string head(whole);
+  head.erase(std::unique(head.begin(), head.end(), [](char a, char b) { return a == '\0' && b == '\0'; }), head.end());
   const auto odd = static_cast<size_t>(std::count_if(head.begin(), head.end(), [](unsigned char c) {
     return c < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\x1b' && c != '\b' && c != '\f';
   }));

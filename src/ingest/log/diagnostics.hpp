@@ -6,6 +6,9 @@ namespace teller::ingest::log {
 
 inline constexpr base::DiagnosticKind kLineCut = {"log.line-cut", base::Severity::kDataLoss,
                                                   "a log line is longer than the limit; its end was dropped"};
+inline constexpr base::DiagnosticKind kTooManyRecords = {"log.too-many-records", base::Severity::kDataLoss,
+                                                         "the logs have more records than are held in memory; the "
+                                                         "later lines were dropped: give the part around the incident"};
 inline constexpr base::DiagnosticKind kRequestCut = {
     "log.request-cut", base::Severity::kDataLoss,
     "a line about a finished request is longer than the limit and its times are not in what was kept"};

@@ -199,6 +199,28 @@ TEST(LogReader, BoundsALineWithoutEndAndCountsBadBytes) {
   EXPECT_EQ(read.store.diagnostics.Count("log.not-utf8"), 3u);
 }
 
+TEST(LogReader, BoundsTheRecordsAndCountsTheRest) {
+  base::Limits limits;
+  limits.max_log_records = 3;
+  std::string text;
+  for (int i = 0; i < 10; ++i) text += "INFO 05-02 13:35:28 [a.py:1] x\n";
+  const auto read = ReadText(text, limits);
+  EXPECT_EQ(read.store.logs.size(), 3u);
+  EXPECT_EQ(read.store.files[0].dropped, 7u);
+  EXPECT_EQ(read.store.diagnostics.Count("log.too-many-records"), 7u);
+}
+
+TEST(LogReader, AJoinedLineBeyondTheLimitIsCounted) {
+  base::Limits limits;
+  limits.max_log_line_bytes = 200;
+  std::string text;
+  for (int i = 0; i < 4; ++i) text += "2026-01-02T03:04:05.123456789Z stderr P " + std::string(100, 'x') + "\n";
+  text += "2026-01-02T03:04:05.123456789Z stderr F the end\n";
+  const auto read = ReadText(text, limits);
+  ASSERT_EQ(read.store.logs.size(), 1u);
+  EXPECT_GE(read.store.diagnostics.Count("log.line-cut"), 1u);
+}
+
 TEST(LogReader, SameRecordsWhateverTheChunks) {
   const std::string text =
       "a\r\n(W pid=1) \rbar:  5%| | 1/2 [00:00<00:01, 1.0it/s]\r\rINFO 05-02 13:35:28 [a.py:1] x\nend";

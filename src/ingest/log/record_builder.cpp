@@ -52,6 +52,11 @@ void RecordBuilder::Add(const Segment& segment) {
   ++segments_;
   last_line_ = segment.line;
   bytes_ += segment.text.size() + segment.cut + 1;
+  if (store_.logs.size() >= limits_.max_log_records) {
+    ++dropped_;
+    store_.diagnostics.Report(kTooManyRecords, file_, Place(segment.line));
+    return;
+  }
   if (first_record_ == static_cast<size_t>(-1)) first_record_ = store_.logs.size();
   if (segment.cut > 0) store_.diagnostics.Report(kLineCut, file_, Place(segment.line));
   if (const uint64_t bad = InvalidUtf8(segment.text))
@@ -59,7 +64,9 @@ void RecordBuilder::Add(const Segment& segment) {
   tail_ = segment.tail;
   StripEscapes(segment.text, clean_);
   if (!segment.same_line) line_origin_ = {};
-  switch (unwrapper_.Unwrap(clean_, line_origin_)) {
+  const auto unwrapped = unwrapper_.Unwrap(clean_, line_origin_);
+  if (unwrapper_.TakeCut() > 0) store_.diagnostics.Report(kLineCut, file_, Place(segment.line));
+  switch (unwrapped) {
     case Unwrapper::Result::kPlain: return AddLine(clean_, segment.line);
     case Unwrapper::Result::kPiece: ++joined_; return;
     case Unwrapper::Result::kWhole: return AddInner(segment.line);
@@ -392,6 +399,7 @@ void RecordBuilder::Finish() {
   row.records_read = segments_;
   row.log_records = records_;
   row.repaired_away = joined_;
+  row.dropped = dropped_;
 }
 
 }  // namespace teller::ingest::log

@@ -71,6 +71,7 @@ class RecordBuilder {
   size_t first_record_ = static_cast<size_t>(-1);
   uint64_t segments_ = 0;
   uint64_t joined_ = 0;
+  uint64_t dropped_ = 0;
   uint64_t records_ = 0;
   uint64_t bytes_ = 0;
 };

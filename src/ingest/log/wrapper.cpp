@@ -64,6 +64,7 @@ Unwrapper::Result Unwrapper::Join(const std::string& stream, std::string_view pa
   if (it == pieces_.end()) piece.origin = origin;  // the line began when its first piece was written
   const size_t room = limits_.max_log_line_bytes - std::min(limits_.max_log_line_bytes, piece.text.size());
   piece.text.append(part.substr(0, room));
+  if (part.size() > room) cut_ += part.size() - room;
   if (!last) return Result::kPiece;
   text_ = std::move(piece.text);
   origin = piece.origin;

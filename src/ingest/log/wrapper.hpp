@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/limits.hpp"
 #include "ingest/log/parsed_line.hpp"
@@ -26,6 +27,8 @@ class Unwrapper {
   /// `origin` gets what the wrapper says: time, host, process, pid.
   Result Unwrap(std::string_view line, Origin& origin);
   std::string_view text() const { return text_; }
+  /// Bytes that joined lines lost to the limit on a line's length since the last call.
+  size_t TakeCut() { return std::exchange(cut_, 0); }
   /// A line whose end never came; false when there is none (any more).
   bool TakePiece(Origin& origin);
 
@@ -41,6 +44,7 @@ class Unwrapper {
   const base::Limits& limits_;
   std::map<std::string, Piece> pieces_;  // by stream
   std::string text_;
+  size_t cut_ = 0;
 };
 
 }  // namespace teller::ingest::log

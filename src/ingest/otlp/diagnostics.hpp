@@ -9,7 +9,7 @@ inline constexpr base::DiagnosticKind kBadDocument = {
     "a part of the file is no OTLP export request (broken JSON, other keys, wrong wire types); it was left out"};
 inline constexpr base::DiagnosticKind kTruncated = {
     "otlp.truncated", base::Severity::kDataLoss,
-    "the file ends inside an export request; what stands whole before that was read"};
+    "an export request is cut off or torn; what stands whole before that was read"};
 inline constexpr base::DiagnosticKind kTooLong = {"otlp.too-long", base::Severity::kDataLoss,
                                                   "an export request is larger than is believed; it was left out"};
 inline constexpr base::DiagnosticKind kDamaged = {"otlp.damaged", base::Severity::kDataLoss,

@@ -9,6 +9,8 @@ namespace {
 constexpr size_t kMaxStray = 256;                // of a stray line, for the message
 constexpr std::string_view kInSpans = "{[{[{[";  // resourceSpans, scopeSpans, spans
 constexpr std::string_view kInList = "{[";       // a bare list of spans, or whole resources
+constexpr std::string_view kHead = "{\"resourcespans\"";
+constexpr size_t kNoHead = static_cast<size_t>(-1);
 
 }  // namespace
 
@@ -46,10 +48,40 @@ size_t DocumentSplitter::Between(std::string_view bytes) {
   return bytes.size();
 }
 
+/// Follows the front of the current line; true when it is now known to open an export request. Blanks, underscores and
+/// case do not count.
+bool DocumentSplitter::BeginsAnother(char c) {
+  if (c == '\n') {
+    head_ = head_bytes_ = 0;
+    return false;
+  }
+  if (head_ == kNoHead) return false;
+  ++head_bytes_;
+  if (c == ' ' || c == '_') return false;
+  const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  head_ = lower == kHead[head_] ? head_ + 1 : kNoHead;
+  if (head_ != kHead.size()) return false;
+  head_ = kNoHead;
+  return true;
+}
+
 size_t DocumentSplitter::Inside(std::string_view bytes) {
   for (size_t i = 0; i < bytes.size(); ++i) {
     const char c = bytes[i];
     if (c == '\n') ++line_;
+    if (BeginsAnother(c) && line_ > begin_line_) {
+      // A line was torn: a whole document never stands at the front of a line inside another one.
+      Keep(bytes.substr(0, i + 1));
+      const size_t length = std::min(head_bytes_, text_.size());
+      std::string next = text_.substr(text_.size() - length);
+      text_.resize(text_.size() - length);
+      Emit(true, false);
+      text_ = std::move(next);
+      begin_line_ = line_;
+      state_ = State::kInside;
+      depth_ = 1;
+      return i + 1;
+    }
     if (escaped_) {
       escaped_ = false;
     } else if (quoted_) {
@@ -84,6 +116,7 @@ void DocumentSplitter::Emit(bool cut, bool stray) {
   sink_({.text = text_, .line = begin_line_, .too_long = too_long_, .cut = cut, .stray = stray});
   text_.clear();
   state_ = State::kBetween;
+  head_ = kNoHead;
   quoted_ = false;
   escaped_ = false;
   too_long_ = false;

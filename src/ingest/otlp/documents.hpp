@@ -16,7 +16,7 @@ class DocumentSplitter {
     std::string_view text;  ///< valid during the call only; empty when `too_long`
     uint64_t line = 1;      ///< on which it begins, from 1
     bool too_long = false;
-    bool cut = false;    ///< the stream ends inside it
+    bool cut = false;    ///< the stream ends inside it, or another document begins on a line inside it
     bool stray = false;  ///< text that is no JSON object, up to the end of its line
   };
   using Sink = std::function<void(const Document&)>;
@@ -31,6 +31,7 @@ class DocumentSplitter {
   size_t Inside(std::string_view bytes);
   void Keep(std::string_view part);
   void Emit(bool cut, bool stray);
+  bool BeginsAnother(char c);
 
   size_t max_bytes_;
   Sink sink_;
@@ -39,6 +40,8 @@ class DocumentSplitter {
   uint64_t line_ = 1;
   uint64_t begin_line_ = 1;
   uint64_t depth_ = 0;
+  size_t head_ = 0;        ///< how much of the head of an export request this line began with
+  size_t head_bytes_ = 0;  ///< the same in bytes of the stream
   bool quoted_ = false;
   bool escaped_ = false;
   bool too_long_ = false;

@@ -390,5 +390,15 @@ TEST(Otlp, ReadsTheRealSpans) {
   EXPECT_EQ(requests, 223u);
 }
 
+TEST(Otlp, ATornLineCostsOnlyItself) {
+  const std::string whole =
+      OneSpan(R"("name":"a","startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000000000005")");
+  for (size_t cut = 1; cut < whole.size(); ++cut) {
+    const trace::Store store = ReadText(whole + "\n" + whole.substr(0, cut) + "\n" + whole + "\n" + whole + "\n");
+    const uint64_t torn_but_whole = cut >= whole.rfind("}]}]}]}") + 1 ? 1 : 0;
+    EXPECT_EQ(store.spans.size(), 3u + torn_but_whole) << cut;
+  }
+}
+
 }  // namespace
 }  // namespace teller::ingest
