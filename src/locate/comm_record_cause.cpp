@@ -123,8 +123,14 @@ void Judge(Group& group) {
   // runs.
   for (const auto& [rank, p] : group.ranks) group.apart |= p.known && p.issued >= 0 && p.issued < group.together;
   if (group.apart) return;
+  int64_t furthest_waited = -1;
   for (const auto& [rank, p] : group.ranks) {
-    if (p.oldest != nullptr && p.oldest->sequence <= top) group.stuck.insert(rank);
+    if (p.oldest != nullptr) furthest_waited = std::max(furthest_waited, p.oldest->sequence);
+  }
+  for (const auto& [rank, p] : group.ranks) {
+    // Who is stuck is soon waited for; a dump that just caught a rank in its last operation proves nothing.
+    const bool behind = p.oldest != nullptr && p.oldest->sequence <= top;
+    if (behind && furthest_waited > p.oldest->sequence) group.stuck.insert(rank);
   }
   for (const auto& [rank, p] : group.ranks) {
     if (p.oldest == nullptr || group.stuck.count(rank) > 0) continue;

@@ -67,6 +67,10 @@ TEST(CommRecordCause, DumpsOfDifferentMomentsAccuseNobody) {
                   .findings.empty());
 }
 
+TEST(CommRecordCause, ARankCaughtInTheLastOperationIsNotAccused) {
+  EXPECT_TRUE(Dumps(2).Add(0, 20, "started").Add(1, 20, "completed").Find().findings.empty());
+}
+
 TEST(CommRecordCause, ARootThatBroadcastAheadIsNoProofOfDifferentMoments) {
   const auto causes = Dumps(3)
                           .Add(0, 7, "completed", "nccl:broadcast")
