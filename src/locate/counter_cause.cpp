@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "locate/naming.hpp"
+#include "ml/robust.hpp"
 
 namespace teller::locate {
 
@@ -28,6 +29,10 @@ constexpr double kWaits = 0.45;            // share of the time it wants to run 
 constexpr double kWants = 0.25;            // processors that it wants at least
 constexpr double kThrottled = 0.2;         // share of the time
 constexpr double kOthers = 0.65;           // share of the machine's processors that others take
+constexpr double kServed = 0.9;            // of the time in which requests must be under way
+constexpr double kWorks = 0.1;             // processors that a working service takes at least
+constexpr size_t kLeastRates = 5;          // intervals in which it works, to know what is usual
+constexpr double kLessThanUsual = 0.5;     // of that, where others have its processors
 constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
 constexpr double kFull = 0.85;             // KV usage
 constexpr double kLeastThrownBack = 2;
@@ -50,7 +55,12 @@ double Seconds(Nanos ns) {
 
 class Search {
  public:
-  explicit Search(const trace::Store& store) : store_(store) {
+  Search(const trace::Store& store, const trace::Trees& trees) : store_(store) {
+    for (const trace::Request& request : trees.requests) {
+      if (request.arrival != kNoTime && request.finished != kNoTime)
+        served_.emplace_back(request.arrival, request.finished);
+    }
+    std::sort(served_.begin(), served_.end());
     for (const CounterSample& sample : store.counters) {
       if (sample.series.valid() && std::isfinite(sample.value)) samples_[sample.series.value()].push_back(&sample);
     }
@@ -195,7 +205,20 @@ class Search {
                     who.empty() ? std::string("the process") : who, Ms(run->end - run->begin));
   }
 
-  /// A full machine of which the service's own processes have little.
+  /// True when some request is being served for nearly all of [begin, end): the service wants to run.
+  bool Serves(Nanos begin, Nanos end) const {
+    Nanos covered = 0;
+    Nanos at = begin;
+    for (const auto& [from, to] : served_) {
+      if (from >= end) break;
+      if (to <= at) continue;
+      covered += std::min(to, end) - std::max(from, at);
+      at = std::max(at, std::min(to, end));
+    }
+    return static_cast<double>(covered) >= kServed * static_cast<double>(end - begin);
+  }
+
+  /// A full machine of which the service's own processes have little, although it serves requests.
   void Machine(uint32_t file) {
     const Samples* busy = Find(file, "", "busy_s");
     const Samples* idle = Find(file, "", "idle_s");
@@ -206,19 +229,34 @@ class Search {
         own.push_back(&samples_.at(series));
     }
     if (own.empty()) return;
-    const auto run = LongestRun(*busy, [&](Nanos begin, Nanos end) -> std::optional<double> {
-      const auto used = Change(*busy, begin, end);
-      const auto free = Change(*idle, begin, end);
-      if (!used.has_value() || !free.has_value() || *used + *free <= 0) return std::nullopt;
+    const auto mine_in = [&](Nanos begin, Nanos end) -> std::optional<double> {
       double mine = 0;
       for (const Samples* samples : own) {
         const auto part = Change(*samples, begin, end);
         if (!part.has_value()) return std::nullopt;
         mine += *part;
       }
+      return mine / Seconds(end - begin);
+    };
+    // What the service takes when it works: others have its processors only where it gets much less than that.
+    std::vector<double> rates;
+    for (size_t i = 1; i < busy->size(); ++i) {
+      const Nanos begin = (*busy)[i - 1]->at;
+      const Nanos end = (*busy)[i]->at;
+      if (begin == kNoTime || end <= begin) continue;
+      if (const auto rate = mine_in(begin, end); rate.has_value() && *rate > kWorks) rates.push_back(*rate);
+    }
+    if (rates.size() < kLeastRates) return;
+    const double usual = ml::Quantile(rates, 0.7);
+    const auto run = LongestRun(*busy, [&](Nanos begin, Nanos end) -> std::optional<double> {
+      const auto used = Change(*busy, begin, end);
+      const auto free = Change(*idle, begin, end);
+      const auto mine = mine_in(begin, end);
+      if (!used.has_value() || !free.has_value() || !mine.has_value() || *used + *free <= 0) return std::nullopt;
+      if (!Serves(begin, end)) return std::nullopt;
       const double all = *used + *free;
-      const double others = (*used - mine) / all;
-      if (*free > kNoIdle * all || others < kOthers || mine < 0.02 * all) return std::nullopt;
+      const double others = (*used - *mine * Seconds(end - begin)) / all;
+      if (*free > kNoIdle * all || others < kOthers || *mine > kLessThanUsual * usual) return std::nullopt;
       return others;
     });
     if (!run.has_value()) return;
@@ -278,6 +316,7 @@ class Search {
   }
 
   const trace::Store& store_;
+  std::vector<std::pair<Nanos, Nanos>> served_;  ///< of requests: arrival and end, in order
   std::map<uint32_t, Samples> samples_;
   std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> by_name_;  ///< (file, process, name)
   std::vector<Finding> findings_;
@@ -300,8 +339,8 @@ void TakeEvidence(const Finding& from, Finding& into) {
 
 }  // namespace
 
-std::vector<Finding> FindCounterCauses(const trace::Store& store) {
-  return Search(store).Run();
+std::vector<Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees) {
+  return Search(store, trees).Run();
 }
 
 void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& findings) {

@@ -3,15 +3,16 @@
 #include <vector>
 
 #include "trace/diagnosis.hpp"
+#include "trace/step.hpp"
 #include "trace/store.hpp"
 
 namespace teller::locate {
 
 /// What counters alone prove, each with class, process, interval and the figures:
 /// a process that waits for a processor longer than it runs (run-queue time of the host), one that its control group
-/// throttles, a machine whose processors others have taken, and requests that the engine throws back because its KV
-/// cache is full. Counters without times tell an amount, not when.
-std::vector<trace::Finding> FindCounterCauses(const trace::Store& store);
+/// throttles, a machine whose processors others have taken while requests were being served, and requests that the
+/// engine throws back because its KV cache is full. Counters without times tell an amount, not when.
+std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees);
 
 /// Joins what counters prove into `findings`: a finding of the same class and time takes the figures as evidence; else
 /// they stand as a finding of their own. Delays in the front end of a process that had no processor are their echo.

@@ -41,9 +41,10 @@ class Host {
     Add(process, name, values);
   }
 
-  std::vector<trace::Finding> Find() const { return FindCounterCauses(store); }
+  std::vector<trace::Finding> Find() const { return FindCounterCauses(store, trees); }
 
   trace::Store store;
+  trace::Trees trees;
 };
 
 TEST(CounterCause, AProcessThatWaitsForItsProcessor) {
@@ -76,10 +77,23 @@ TEST(CounterCause, OthersHaveTheMachine) {
   host.Grow("", "idle_s", 0.6, 0.0);
   host.Grow("Worker", "cpu_s", 1.3, 0.3);
   host.Grow("APIServer", "cpu_s", 0.05, 0.02);
+  EXPECT_TRUE(host.Find().empty());  // nobody wanted anything of the service
+  trace::Request request;
+  request.arrival = kEpoch;
+  request.finished = kEpoch + 20 * kHalf;
+  host.trees.requests.push_back(request);
   const auto findings = host.Find();
   ASSERT_EQ(findings.size(), 1u);
   EXPECT_EQ(findings[0].fault, FaultClass::kCpuStarved);
   EXPECT_EQ(findings[0].culprit.layer, "host");
+}
+
+TEST(CounterCause, AFullMachineThatLeavesTheServiceWhatItTakesIsNone) {
+  Host host;
+  host.Grow("", "busy_s", 1.4, 2.0);
+  host.Grow("", "idle_s", 0.6, 0.0);
+  host.Grow("Worker", "cpu_s", 0.4, 0.35);
+  EXPECT_TRUE(host.Find().empty());
 }
 
 TEST(CounterCause, Throttling) {

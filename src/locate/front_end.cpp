@@ -59,12 +59,14 @@ class Marks {
     std::sort(arrivals_.begin(), arrivals_.end());
   }
 
-  /// Time from `arrival` to the last step that began before `admitted`.
-  Nanos UntilLastStep(trace::ProcessRow engine, Nanos arrival, Nanos admitted) const {
+  /// Time from `arrival` to the last step but one that began before `admitted`: an engine that has a request may still
+  /// begin the step that it had planned, never a second one without it.
+  Nanos UntilLastStepButOne(trace::ProcessRow engine, Nanos arrival, Nanos admitted) const {
     const auto found = steps_.find(engine.value());
     if (found == steps_.end()) return 0;
-    const auto it = std::lower_bound(found->second.begin(), found->second.end(), admitted);
-    return it != found->second.begin() && *std::prev(it) > arrival ? *std::prev(it) - arrival : 0;
+    const auto next = std::lower_bound(found->second.begin(), found->second.end(), admitted) - found->second.begin();
+    if (next < 2) return 0;
+    return std::max<Nanos>(0, found->second[static_cast<size_t>(next - 2)] - arrival);
   }
 
   /// Without steps: some request came later and was in the engine by `last`, this one not before `admitted` (or its
@@ -126,7 +128,7 @@ class Search {
       delay.judged = false;
       return true;
     }
-    delay.lost = pinned ? marks_.UntilLastStep(request.served_by, request.arrival, admitted - kMs)
+    delay.lost = pinned ? marks_.UntilLastStepButOne(request.served_by, request.arrival, admitted - kMs)
                         : marks_.Overtaken(request.arrival, admitted);
     return true;
   }

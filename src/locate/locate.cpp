@@ -79,6 +79,22 @@ void NameDeadRank(const trace::Store& store, Finding& finding) {
   finding.score = std::max(finding.score, 0.9);
 }
 
+/// Work in the front end takes processors from the scheduler beside it, so gaps between steps grow with it; and a slow
+/// scheduler lets requests wait. The one that costs more is the source.
+void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_end) {
+  for (Finding& front : front_end) {
+    for (Finding& other : findings) {
+      const bool gaps =
+          other.fault == trace::FaultClass::kHostCpuBound &&
+          (other.culprit.layer == "scheduler" || other.culprit.layer == "host" || other.culprit.layer == "python");
+      if (!gaps || other.onset >= front.end || front.onset >= other.end) continue;
+      Finding& echo = front.cost > other.cost ? other : front;
+      const Finding& source = front.cost > other.cost ? front : other;
+      echo.score = std::min(echo.score, source.score - 0.01);
+    }
+  }
+}
+
 void OrderFindings(std::vector<Finding>& findings) {
   std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
     const bool a_proof = IsProof(a);
@@ -214,10 +230,12 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
-  for (Finding& finding : FindFrontEndCauses(store, trees)) {
+  std::vector<Finding> front_end = FindFrontEndCauses(store, trees);
+  OrderFrontEnd(diagnosis.findings, front_end);
+  for (Finding& finding : front_end) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
-  std::vector<Finding> counters = FindCounterCauses(store);
+  std::vector<Finding> counters = FindCounterCauses(store, trees);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinCounterCauses(std::move(counters), diagnosis.findings);
   for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);

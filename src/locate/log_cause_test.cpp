@@ -299,8 +299,9 @@ TEST(LogCause, WithoutAccessLinesThatCoverTheIterationsPrefillsProveNothing) {
 TEST(LogCause, ALongRunOfFullStatisticsLinesIsReadInLinearTime) {
   std::string text;
   for (int i = 0; i < 20000; ++i) {
-    text += "INFO 11-29 21:13:55 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
-            "throughput: 1.0 tokens/s, Running: 3 reqs, Waiting: 2 reqs, GPU KV cache usage: 99.0%\n";
+    text +=
+        "INFO 11-29 21:13:55 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation "
+        "throughput: 1.0 tokens/s, Running: 3 reqs, Waiting: 2 reqs, GPU KV cache usage: 99.0%\n";
   }
   const auto alarms = Alarms(Causes({text}));
   ASSERT_EQ(alarms.size(), 1u);

@@ -14,12 +14,12 @@ namespace {
 
 using trace::Step;
 
-constexpr double kSimilarCost = 0.15;    // steps whose predicted costs differ by less are comparable
-constexpr double kRoughlySimilar = 0.35; // taken when there are too few of those
+constexpr double kSimilarCost = 0.15;     // steps whose predicted costs differ by less are comparable
+constexpr double kRoughlySimilar = 0.35;  // taken when there are too few of those
 constexpr size_t kMostPeers = 24;
 constexpr size_t kFewestPeers = 3;
-constexpr double kNormalWeight = 0.15;   // a mode with less is luck, not normal behaviour
-constexpr double kApart = 1.5;           // modes closer than this are one mode with noise
+constexpr double kNormalWeight = 0.15;  // a mode with less is luck, not normal behaviour
+constexpr double kApart = 1.5;          // modes closer than this are one mode with noise
 
 /// The numbers that a step's cost depends on, as far as they are known for all steps of a set.
 std::vector<double> Features(const Step& step, bool use_work, bool use_tokens, bool use_requests) {
@@ -144,7 +144,8 @@ class Fitter {
     std::sort(by_cost_.begin(), by_cost_.end());
     for (auto& [key, steps] : by_shape_) {
       // Without token counts the operators' sizes are the shape.
-      std::stable_sort(steps.begin(), steps.end(), [&](uint32_t a, uint32_t b) { return trees_.steps[a].work < trees_.steps[b].work; });
+      std::stable_sort(steps.begin(), steps.end(),
+                       [&](uint32_t a, uint32_t b) { return trees_.steps[a].work < trees_.steps[b].work; });
     }
   }
 
@@ -189,7 +190,8 @@ class Fitter {
     const trace::StepKind kind = trees_.steps[s].kind;
     const auto low = std::lower_bound(by_cost_.begin(), by_cost_.end(),
                                       std::tuple(kind, static_cast<Nanos>(mine * (1 - most)), uint32_t{0}));
-    const auto high = std::upper_bound(low, by_cost_.end(), std::tuple(kind, static_cast<Nanos>(mine * (1 + most)), kNoSpan));
+    const auto high =
+        std::upper_bound(low, by_cost_.end(), std::tuple(kind, static_cast<Nanos>(mine * (1 + most)), kNoSpan));
     std::vector<uint32_t> near;
     for (auto it = low; it != high; ++it) near.push_back(std::get<2>(*it));
     return EvenSample(near, s);
@@ -206,7 +208,8 @@ class Fitter {
     std::vector<double> scale(peers.size(), 1.0);
     for (size_t p = 0; p < peers.size(); ++p) {
       if (IsSameShape(s, peers[p]) || normals_[peers[p]].predicted <= 0) continue;
-      scale[p] = std::clamp(static_cast<double>(normal.predicted) / static_cast<double>(normals_[peers[p]].predicted), 0.5, 2.0);
+      scale[p] = std::clamp(static_cast<double>(normal.predicted) / static_cast<double>(normals_[peers[p]].predicted),
+                            0.5, 2.0);
     }
     for (size_t k = 0; k < profile.slots.size(); ++k) {
       const SlotKey& key = profile.slots[k].key;

@@ -6,9 +6,13 @@ namespace teller::locate {
 
 namespace {
 
-bool Overlap(const Hypothesis& a, const Hypothesis& b) { return a.onset < b.end && b.onset < a.end; }
+bool Overlap(const Hypothesis& a, const Hypothesis& b) {
+  return a.onset < b.end && b.onset < a.end;
+}
 
-bool IsOwn(const Hypothesis& h) { return h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank; }
+bool IsOwn(const Hypothesis& h) {
+  return h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank;
+}
 
 /// How specific a claim is: a named operator says more than a stretched process.
 int Specific(Trouble trouble) {
@@ -54,8 +58,8 @@ bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
 
 /// Of opaque steps a pause and a stretch look alike: among many stretched ones, single worse ones are no pauses.
 bool IsPartOfStarvation(const Scene& scene, const Hypothesis& pause, const Hypothesis& starvation) {
-  return pause.trouble == Trouble::kPause && starvation.trouble == Trouble::kStarvation && !pause.steps.empty() && !pause.in_gap &&
-         scene.profiles[pause.steps.front()].opaque && starvation.steps.size() >= pause.steps.size();
+  return pause.trouble == Trouble::kPause && starvation.trouble == Trouble::kStarvation && !pause.steps.empty() &&
+         !pause.in_gap && scene.profiles[pause.steps.front()].opaque && starvation.steps.size() >= pause.steps.size();
 }
 
 /// True when `a` makes `b` superfluous.
@@ -84,7 +88,8 @@ std::vector<Hypothesis> SelectCauses(const Scene& scene, std::vector<Hypothesis>
   std::vector<bool> dropped(claims.size(), false);
   for (size_t i = 0; i < claims.size(); ++i) {
     for (size_t j = 0; j < claims.size(); ++j) {
-      if (i != j && !dropped[i] && !dropped[j] && Covers(scene, claims[i], claims[j]) && !Covers(scene, claims[j], claims[i])) {
+      if (i != j && !dropped[i] && !dropped[j] && Covers(scene, claims[i], claims[j]) &&
+          !Covers(scene, claims[j], claims[i])) {
         dropped[j] = true;
       }
     }

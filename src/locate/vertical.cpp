@@ -21,7 +21,7 @@ constexpr double kRestAtMost = 1.5;
 // A stretched step takes at least this many times its normal, a factor that load on a busy machine rarely reaches.
 constexpr double kStretched = 2.5;
 constexpr size_t kFewestStretched = 3;
-constexpr double kCalmSpread = 0.12;  // of log(own / expected) between equal steps of a quiet machine
+constexpr double kCalmSpread = 0.12;     // of log(own / expected) between equal steps of a quiet machine
 constexpr double kStretchedSteps = 5.0;  // and in all it costs at least this many typical steps
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
@@ -39,13 +39,13 @@ constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet 
 /// One step's deviations, sorted out.
 struct Deviation {
   uint32_t step = 0;
-  double expected = 1;       ///< own time but for what lies beside collectives, ns, > 0
-  double own = 1;            ///< the same, measured
-  double lost = 0;           ///< sum of slots' excess that matters
-  double net = 0;            ///< own - expected
+  double expected = 1;  ///< own time but for what lies beside collectives, ns, > 0
+  double own = 1;       ///< the same, measured
+  double lost = 0;      ///< sum of slots' excess that matters
+  double net = 0;       ///< own - expected
   double ratio = 1;
-  double top = 0;            ///< largest single uninterrupted excess
-  size_t top_slot = 0;       ///< index into the profile's slots
+  double top = 0;       ///< largest single uninterrupted excess
+  size_t top_slot = 0;  ///< index into the profile's slots
   double gap_lost = 0;
 };
 
@@ -179,7 +179,8 @@ class Process {
     return places.size() * 3 > all_.size();
   }
 
-  static void Worst(Hypothesis& h, Nanos length, Nanos begin, uint32_t span, Nanos usual, const SlotKey& slot, bool in_gap) {
+  static void Worst(Hypothesis& h, Nanos length, Nanos begin, uint32_t span, Nanos usual, const SlotKey& slot,
+                    bool in_gap) {
     if (length <= h.worst) return;
     h.worst = length;
     h.worst_begin = begin;
@@ -193,7 +194,7 @@ class Process {
   struct Cost {
     double cost = 0;
     double expected = 0;
-    double top = 0;           ///< excess of its worst place
+    double top = 0;  ///< excess of its worst place
     size_t top_slot = 0;
     double calls = 0;
 
@@ -219,7 +220,8 @@ class Process {
     for (auto& [name, c] : names) {
       // Calls beyond what steps of about this size make are excess, also where all steps of one shape make them.
       const double usual = kind == SlotKey::Kind::kOp ? UsualCalls(s, name) : c.calls;
-      if (c.calls > kManyCalls * std::max(usual, 1.0)) c.expected = std::min(c.expected, c.cost * std::max(usual, 1.0) / c.calls);
+      if (c.calls > kManyCalls * std::max(usual, 1.0))
+        c.expected = std::min(c.expected, c.cost * std::max(usual, 1.0) / c.calls);
     }
     return names;
   }
@@ -233,7 +235,9 @@ class Process {
     std::vector<double> calls;
     for (const uint32_t other : all_) {
       const trace::Step& theirs = scene_.trees.steps[other];
-      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens < step.new_tokens / 2 || theirs.new_tokens / 2 > step.new_tokens) continue;
+      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens < step.new_tokens / 2 ||
+          theirs.new_tokens / 2 > step.new_tokens)
+        continue;
       calls.push_back(static_cast<double>(Calls(other, name)));
     }
     it->second = calls.size() < 2 * kFewestRepeats ? 1e18 : ml::Quantile(calls, 0.15);
@@ -244,7 +248,8 @@ class Process {
     const auto& slots = Profile(s).slots;
     const auto by_name = [](const Slot& slot, uint32_t n) { return slot.key.name < n; };
     size_t calls = 0;
-    for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name); it != slots.end() && it->key.name == name; ++it) {
+    for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name);
+         it != slots.end() && it->key.name == name; ++it) {
       calls += it->key.kind == SlotKey::Kind::kOp;
     }
     return calls;
@@ -297,7 +302,8 @@ class Process {
         // Calls that an equal number of peers make too are in nobody's expectation but still net loss.
         const double net = gpu ? gpu_net : std::max(deviations_[i].net, c.excess());
         // On a noisy machine the rest is stretched too; then the operator must stand out from it by its own factor.
-        const double rest = gpu ? 1.0 : (deviations_[i].expected + net - c.cost) / std::max(deviations_[i].expected - c.expected, 1.0);
+        const double rest =
+            gpu ? 1.0 : (deviations_[i].expected + net - c.cost) / std::max(deviations_[i].expected - c.expected, 1.0);
         const bool dominates = c.excess() >= kDominates * net ||
                                (c.excess() >= 0.25 * net && c.cost >= 3 * std::max(rest, 1.0) * c.expected);
         if (c.excess() >= kMatters * total[i] && c.cost >= 1.4 * c.expected && dominates) {
@@ -328,13 +334,16 @@ class Process {
   }
 
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, Cost>>& hits,
-                   const std::vector<double>& quiet, const std::vector<double>& total, std::vector<Hypothesis>& out) const {
+                   const std::vector<double>& quiet, const std::vector<double>& total,
+                   std::vector<Hypothesis>& out) const {
     if (hits.size() < kFewestRepeats) return;
     std::vector<uint32_t> steps;
     for (const auto& [i, c] : hits) steps.push_back(deviations_[i].step);
     const bool sampled = !Profile(steps.front()).opaque;
     if (!IsSteady(steps, [&](uint32_t s) { return Normal(s).judged && Profile(s).opaque != sampled; })) return;
-    if (!StandsOut(kind, Profile(deviations_[hits.front().first].step).slots[hits.front().second.top_slot].key.name, hits)) return;
+    if (!StandsOut(kind, Profile(deviations_[hits.front().first].step).slots[hits.front().second.top_slot].key.name,
+                   hits))
+      return;
     Hypothesis h = Start(Trouble::kSlowOperator);
     double rest = 0;
     double rest_expected = 0;
@@ -348,7 +357,8 @@ class Process {
       const Slot& slot = Profile(d.step).slots[c.top_slot];
       const double excess = c.excess();
       const trace::Step& step = scene_.trees.steps[d.step];
-      Add(h, d.step, excess, std::max(step.begin, slot.begin), std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
+      Add(h, d.step, excess, std::max(step.begin, slot.begin),
+          std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
       cost += c.cost;
       cost_expected += c.expected;
       if (c.top >= 0.5 * excess) concentrated += 1;
@@ -360,7 +370,8 @@ class Process {
     const auto n = static_cast<double>(hits.size());
     h.whole_operator = true;
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    // Under starvation the operator is stretched like the rest; a slow one stands out even where it slows the rest a bit.
+    // Under starvation the operator is stretched like the rest; a slow one stands out even where it slows the rest a
+    // bit.
     const double own_ratio = cost / std::max(cost_expected, 0.01 * rest_expected);
     if (h.rest_ratio > kRestAtMost && own_ratio < 3 * h.rest_ratio) return;
     if (concentrated >= 0.4 * n) return;  // one place at a time: SearchPlaces tells a slow place from preemption
@@ -412,7 +423,8 @@ class Process {
     }
     std::sort(excesses.begin(), excesses.end());
     for (PlaceHit& hit : mine) {
-      const auto larger = static_cast<double>(excesses.end() - std::lower_bound(excesses.begin(), excesses.end(), 0.5 * hit.excess));
+      const auto larger =
+          static_cast<double>(excesses.end() - std::lower_bound(excesses.begin(), excesses.end(), 0.5 * hit.excess));
       // A place that takes much of the step also gets much of the preemption.
       const double share = static_cast<double>(Normal(d.step).expected[hit.slot]) / d.expected;
       hit.chance = std::clamp(larger * std::max(1.0 / static_cast<double>(p.slots.size()), share), 0.0, 1.0);
@@ -460,7 +472,8 @@ class Process {
   }
 
   static double LogChoose(size_t n, size_t k) {
-    return std::lgamma(static_cast<double>(n) + 1) - std::lgamma(static_cast<double>(k) + 1) - std::lgamma(static_cast<double>(n - k) + 1);
+    return std::lgamma(static_cast<double>(n) + 1) - std::lgamma(static_cast<double>(k) + 1) -
+           std::lgamma(static_cast<double>(n - k) + 1);
   }
 
   /// How often other steps lose half as much at once.
@@ -498,7 +511,8 @@ class Process {
     out.push_back(std::move(h));
   }
 
-  /// True when most steps between the first and the last hit that could be hit were: trouble that lasts, not stray noise.
+  /// True when most steps between the first and the last hit that could be hit were: trouble that lasts, not stray
+  /// noise.
   template <class CanBeHit>
   bool IsSteady(const std::vector<uint32_t>& hits, CanBeHit can_be_hit) const {
     return 2 * hits.size() >= Window(hits, can_be_hit);

@@ -11,9 +11,9 @@ namespace teller::locate {
 
 namespace {
 
-constexpr double kMoreWork = 1.3;   // a step that touches this much more than the other ranks' at the time
-constexpr double kLongStep = 3.0;   // times the median of its process
-constexpr size_t kMostNotes = 8;    // of one kind
+constexpr double kMoreWork = 1.3;  // a step that touches this much more than the other ranks' at the time
+constexpr double kLongStep = 3.0;  // times the median of its process
+constexpr size_t kMostNotes = 8;   // of one kind
 
 /// First and last step of each process in Trees::steps; they are contiguous and in order.
 std::vector<std::pair<uint32_t, uint32_t>> Processes(const Scene& scene) {
@@ -26,7 +26,8 @@ std::vector<std::pair<uint32_t, uint32_t>> Processes(const Scene& scene) {
 }
 
 /// Work of the other ranks' steps that overlap `step` in time; empty where it is not known.
-std::vector<double> OthersWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const trace::Step& step) {
+std::vector<double> OthersWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges,
+                               const trace::Step& step) {
   std::vector<double> work;
   for (const auto& [first, last] : ranges) {
     const auto& steps = scene.trees.steps;
@@ -42,7 +43,8 @@ std::vector<double> OthersWork(const Scene& scene, const std::vector<std::pair<u
   return work;
 }
 
-bool HasMoreWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const trace::Step& step) {
+bool HasMoreWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges,
+                 const trace::Step& step) {
   if (step.work < 0) return false;
   const std::vector<double> others = OthersWork(scene, ranges, step);
   return !others.empty() && step.work > kMoreWork * ml::Quantile(others, 0.5);
@@ -54,7 +56,9 @@ void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vec
   const auto ranges = Processes(scene);
   std::erase_if(claims, [&](const Hypothesis& h) {
     const bool left_late = h.trouble == Trouble::kPause && !h.collectives.empty();
-    if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer && !left_late) return false;
+    if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer &&
+        !left_late)
+      return false;
     size_t more = 0;
     size_t all = 0;
     for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
@@ -66,10 +70,12 @@ void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vec
     }
     const bool explained = all > 0 && 2 * more > all;
     if (explained) {
-      notes.push_back({fmt::format("rank {} takes longer because it has more to compute than the others at that time; they wait for it and "
-                                   "nothing is broken",
-                                   h.rank.value_or(-1)),
-                       h.onset, h.end});
+      notes.push_back(
+          {fmt::format(
+               "rank {} takes longer because it has more to compute than the others at that time; they wait for it and "
+               "nothing is broken",
+               h.rank.value_or(-1)),
+           h.onset, h.end});
     }
     return explained;
   });
@@ -83,15 +89,19 @@ void NoteLongSteps(const Scene& scene, std::vector<trace::Note>& notes) {
     works[step.process.value()].push_back(step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work);
   }
   std::map<uint32_t, std::pair<double, double>> usual;  // process -> (duration, work)
-  for (const auto& [process, values] : durations) usual[process] = {ml::Quantile(values, 0.5), ml::Quantile(works[process], 0.5)};
+  for (const auto& [process, values] : durations)
+    usual[process] = {ml::Quantile(values, 0.5), ml::Quantile(works[process], 0.5)};
   size_t written = 0;
   for (uint32_t s = 0; s < scene.trees.steps.size() && written < kMostNotes; ++s) {
     const trace::Step& step = scene.trees.steps[s];
     const auto& [median, usual_work] = usual[step.process.value()];
     const double work = step.new_tokens > 0 ? static_cast<double>(step.new_tokens) : step.work;
-    if (static_cast<double>(step.duration()) < kLongStep * median || work < kLongStep * usual_work || usual_work <= 0) continue;
-    notes.push_back({fmt::format("step {} ({}) takes {:.0f} ms where {:.0f} ms is usual because it computes {:.0f} times as much: its shape explains it",
-                                 step.index, step.name, static_cast<double>(step.duration()) / 1e6, median / 1e6, work / usual_work),
+    if (static_cast<double>(step.duration()) < kLongStep * median || work < kLongStep * usual_work || usual_work <= 0)
+      continue;
+    notes.push_back({fmt::format("step {} ({}) takes {:.0f} ms where {:.0f} ms is usual because it computes {:.0f} "
+                                 "times as much: its shape explains it",
+                                 step.index, step.name, static_cast<double>(step.duration()) / 1e6, median / 1e6,
+                                 work / usual_work),
                      step.begin, step.end});
     ++written;
   }
