@@ -28,11 +28,17 @@ constexpr Nanos kLeast = 40 * kMs;       // a shorter delay of one request is no
 constexpr double kTimesUsual = 8;        // by which a delay must exceed what is expected
 constexpr double kTimesUsualAlone = 25;  // the same where only one request shows it
 constexpr Nanos kLeastAlone = 400 * kMs;
+constexpr double kTimesUsualExact = 50;  // where one request shows it, but exactly
+constexpr Nanos kLeastExact = 150 * kMs;
 constexpr size_t kLeastRequests = 6;    // to know what is usual
 constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
 constexpr size_t kShownEvidence = 4;
 
-enum class Side : uint8_t { kBefore, kAfter };
+enum class Side : uint8_t {
+  kBefore,  ///< before the scheduler has it
+  kQueue,   ///< in its queue, while no step runs
+  kAfter,   ///< behind the last step
+};
 
 /// Time of one request that the front end alone accounts for.
 struct Delay {
@@ -49,8 +55,11 @@ class Marks {
  public:
   explicit Marks(const trace::Trees& trees) {
     for (const Step& step : trees.steps) {
-      if (step.prefill_requests >= 0) steps_[step.process.value()].push_back(step.begin);
+      if (step.prefill_requests < 0) continue;
+      steps_[step.process.value()].push_back(step.begin);
+      spans_[step.process.value()].emplace_back(step.begin, step.end);
     }
+    for (auto& [process, list] : spans_) std::sort(list.begin(), list.end());
     for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
     for (const Request& request : trees.requests) {
       if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
@@ -69,6 +78,21 @@ class Marks {
     return std::max<Nanos>(0, found->second[static_cast<size_t>(next - 2)] - arrival);
   }
 
+  /// The longest stretch of [from, to) in which no step ran.
+  Nanos LongestIdle(trace::ProcessRow engine, Nanos from, Nanos to) const {
+    const auto found = spans_.find(engine.value());
+    if (found == spans_.end()) return 0;
+    Nanos longest = 0;
+    Nanos at = from;
+    auto it = std::upper_bound(found->second.begin(), found->second.end(), std::pair(from, Nanos{0}));
+    if (it != found->second.begin()) --it;
+    for (; it != found->second.end() && it->first < to; ++it) {
+      longest = std::max(longest, it->first - at);
+      at = std::max(at, it->second);
+    }
+    return std::max(longest, to - at);
+  }
+
   /// Without steps: some request came later and was in the engine by `last`, this one not before `admitted` (or its
   /// first token was held back). Whichever it was, the front end accounts for the smaller of the two differences.
   Nanos Overtaken(Nanos arrival, Nanos admitted) const {
@@ -84,7 +108,8 @@ class Marks {
 
  private:
   static constexpr size_t kMostLooked = 4096;
-  std::map<uint32_t, std::vector<Nanos>> steps_;
+  std::map<uint32_t, std::vector<Nanos>> steps_;                    ///< begins
+  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> spans_;  ///< begin and end
   std::vector<std::pair<Nanos, Nanos>> arrivals_;  ///< arrival, and when it was in the engine at the latest
 };
 
@@ -94,9 +119,9 @@ class Search {
 
   std::vector<Finding> Run() {
     std::vector<Finding> findings;
-    for (const Side side : {Side::kBefore, Side::kAfter}) {
+    for (const Side side : {Side::kBefore, Side::kQueue, Side::kAfter}) {
       std::vector<Delay> delays = Delays(side);
-      std::vector<Delay> bad = StandingOut(delays);
+      std::vector<Delay> bad = StandingOut(side, delays);
       if (!bad.empty()) findings.push_back(Write(side, bad, delays.size()));
     }
     return findings;
@@ -109,7 +134,7 @@ class Search {
       const Request& request = trees_.requests[r];
       if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
       Delay delay{.request = r};
-      if (side == Side::kBefore ? Before(request, delay) : After(request, delay)) delays.push_back(delay);
+      if (Judge(side, request, delay)) delays.push_back(delay);
     }
     return delays;
   }
@@ -133,6 +158,31 @@ class Search {
     return true;
   }
 
+  bool Judge(Side side, const Request& request, Delay& delay) const {
+    switch (side) {
+      case Side::kBefore: return Before(request, delay);
+      case Side::kQueue: return Queue(request, delay);
+      case Side::kAfter: return After(request, delay);
+    }
+    return false;
+  }
+
+  /// A queue is for requests that wait for a step to end or for room; an engine that has one and runs nothing stands
+  /// still.
+  bool Queue(const Request& request, Delay& delay) const {
+    if (request.steps.empty() || !request.steps.front().prefill) {
+      delay.lost = request.phase(PhaseKind::kQueue);
+      delay.judged = false;
+      return !trees_.steps.empty();
+    }
+    const Nanos from = request.arrival + request.phase(PhaseKind::kFrontEnd);
+    const Nanos to = from + request.phase(PhaseKind::kQueue);
+    delay.begin = from;
+    delay.lost = marks_.LongestIdle(request.served_by, from, to);
+    delay.own = true;
+    return true;
+  }
+
   bool After(const Request& request, Delay& delay) const {
     const bool whole = request.cover == trace::StepCover::kExact;
     if (request.first_out < 0 && !whole) return false;
@@ -148,7 +198,7 @@ class Search {
   }
 
   /// Delays far beyond what their prompts and their company make of the usual one.
-  std::vector<Delay> StandingOut(std::vector<Delay>& delays) const {
+  std::vector<Delay> StandingOut(Side side, std::vector<Delay>& delays) const {
     if (delays.size() < kLeastRequests) return {};
     std::vector<double> lost;
     std::vector<double> prompts;
@@ -178,19 +228,43 @@ class Search {
     }
     if (bad.size() == 1) {
       const Delay& only = bad.front();
-      if (only.lost < kLeastAlone || static_cast<double>(only.lost) < kTimesUsualAlone * only.expected) bad.clear();
+      // Measured between two points of the engine's own, not bounded from below.
+      const bool exact = side != Side::kBefore && trees_.requests[only.request].cover == trace::StepCover::kExact;
+      const Nanos least = exact ? kLeastExact : kLeastAlone;
+      const double times = exact ? kTimesUsualExact : kTimesUsualAlone;
+      if (only.lost < least || static_cast<double>(only.lost) < times * only.expected) bad.clear();
     }
     if (static_cast<double>(bad.size()) > kMostAffected * static_cast<double>(delays.size())) bad.clear();
     return bad;
   }
 
   std::string Process(Side side, const Request& request) const {
+    if (side == Side::kQueue && request.served_by.valid()) return SchedulerName(store_, request.served_by);
     std::string engine = request.engine;
     if (engine.empty() && request.served_by.valid()) engine = store_.processes[request.served_by.value()].engine;
     if (engine == "vllm") return "APIServer";
     if (engine == "sglang") return side == Side::kBefore ? "tokenizer_manager" : "detokenizer";
     if (engine == "llama.cpp") return "llama-server";
     return request.process;
+  }
+
+  static std::string Where(Side side) {
+    switch (side) {
+      case Side::kBefore: return "between their arrival and the scheduler";
+      case Side::kQueue: return "in the scheduler's queue while the engine ran no step";
+      case Side::kAfter: return "between the making of a token and its leaving the server";
+    }
+    return {};
+  }
+
+  static std::string Why(Side side) {
+    switch (side) {
+      case Side::kBefore: return "HTTP handling, tokenizer or a blocked event loop";
+      case Side::kQueue:
+        return "it stood still (stopped, collecting garbage or without a processor) although it had work";
+      case Side::kAfter: return "detokenizer, event loop or the way out";
+    }
+    return {};
   }
 
   Finding Write(Side side, const std::vector<Delay>& bad, size_t all) const {
@@ -201,9 +275,14 @@ class Search {
         {FaultClass::kPreForwardStall, 0.25}, {FaultClass::kFrontendNet, 0.15}, {FaultClass::kRuntimePause, 0.1}};
     if (side == Side::kAfter)
       finding.alternatives = {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kFrontendNet, 0.2}};
+    if (side == Side::kQueue) {
+      finding.fault = FaultClass::kRuntimePause;
+      finding.alternatives = {
+          {FaultClass::kHostCpuBound, 0.3}, {FaultClass::kSchedStall, 0.2}, {FaultClass::kCpuStarved, 0.2}};
+    }
     finding.view = "vertical";
     finding.culprit.process = Process(side, first);
-    finding.culprit.layer = "python";
+    finding.culprit.layer = side == Side::kQueue ? "process" : "python";
     std::vector<double> times;
     const Delay* worst = &bad.front();
     for (const Delay& delay : bad) {
@@ -223,19 +302,17 @@ class Search {
     for (const Delay& delay : bad)
       finding.victims.push_back(
           {std::nullopt, "request " + trees_.requests[delay.request].id + " is delayed by " + Ms(delay.lost)});
-    const std::string where = side == Side::kBefore ? "between their arrival and the scheduler"
-                                                    : "between the making of a token and its leaving the server";
+    const std::string where = Where(side);
     const std::string engine =
-        side == Side::kAfter ? " The steps of the engine are as usual."
-        : worst->own         ? " The front end itself states when it handed them on."
-                             : " The engine went on to begin steps for others meanwhile, so it did not hold them up.";
+        side == Side::kQueue   ? " An idle engine takes a request at once."
+        : side == Side::kAfter ? " The steps of the engine are as usual."
+        : worst->own           ? " The front end itself states when it handed them on."
+                               : " The engine went on to begin steps for others meanwhile, so it did not hold them up.";
     finding.explanation = fmt::format(
         "{} of {} requests lost {} {} (up to {}; {} is expected for their size and company) [E1].{} The cause lies in "
         "{}: {}.",
         bad.size(), all, Ms(finding.cost), where, Ms(worst->lost), Ms(static_cast<Nanos>(worst->expected)), engine,
-        finding.culprit.process.empty() ? "the front end" : finding.culprit.process,
-        side == Side::kBefore ? "HTTP handling, tokenizer or a blocked event loop"
-                              : "detokenizer, event loop or the way out");
+        finding.culprit.process.empty() ? "the front end" : finding.culprit.process, Why(side));
     return finding;
   }
 
@@ -249,10 +326,8 @@ class Search {
       evidence.ref = store_.request_records[request.records.front()].ref;
     }
     evidence.at = delay.begin;
-    evidence.text = fmt::format(
-        "request {}: {} {} where {} is expected", request.id, Ms(delay.lost),
-        side == Side::kBefore ? "before the scheduler had it" : "between the making of a token and its leaving",
-        Ms(static_cast<Nanos>(delay.expected)));
+    evidence.text = fmt::format("request {}: {} {} where {} is expected", request.id, Ms(delay.lost), Where(side),
+                                Ms(static_cast<Nanos>(delay.expected)));
     finding.evidence.push_back(std::move(evidence));
   }
 
