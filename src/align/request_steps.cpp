@@ -22,7 +22,7 @@ using trace::Step;
 using trace::StepCover;
 
 constexpr Nanos kMs = 1'000'000;
-constexpr Nanos kTouch = 2 * kMs;      // by which an engine's stamp and a step's edge may miss each other
+constexpr Nanos kTouch = 4 * kMs;      // by which an engine's stamp and a step's edge may miss each other
 constexpr Nanos kOverhead = 30 * kMs;  // scheduling before a step and sampling after it, on a slow CPU
 constexpr Nanos kClear = 3 * kMs;      // by which a choice must beat the next one
 constexpr size_t kMostChunks = 256;    // steps that one prompt may take
@@ -81,6 +81,7 @@ struct Choice {
   uint32_t first = 0;
   uint32_t last = 0;  ///< of the prefill
   std::vector<uint32_t> decodes;
+  bool counted = false;   ///< its prefill step serves it alone and computes just its prompt
   bool complete = false;  ///< all decoding steps are recorded
   Nanos misfit = std::numeric_limits<Nanos>::max();
 };
@@ -149,7 +150,15 @@ class Finder {
     choice.misfit = std::abs(delta);
     if (stated_.admitted != kNoTime) choice.misfit += std::abs(At(lane, *first).begin - stated_.admitted);
     if (!AddDecodes(lane, first_token, choice)) return;
-    if (choice.misfit < best_.misfit) {
+    const Step& prefill = At(lane, *first);
+    choice.counted = *first == *last && prefill.prefill_requests == 1 && request_.prompt_tokens > 0 &&
+                     PrefillTokens(prefill) == request_.prompt_tokens;
+    if (choice.counted != best_.counted) {
+      // Tokens that agree to the last one say more than times.
+      if (!choice.counted) return;
+      next_ = std::numeric_limits<Nanos>::max();
+      best_ = std::move(choice);
+    } else if (choice.misfit < best_.misfit) {
       next_ = best_.misfit;
       best_ = std::move(choice);
     } else {
@@ -169,7 +178,7 @@ class Finder {
     if (bounds_.decode >= 0) {
       const Nanos off = std::abs(last_token - first_token - bounds_.decode);
       choice.misfit += off;
-      return off <= std::max(2 * kTouch + kMs, bounds_.decode / 25);
+      return off <= std::max(kTouch + kMs, bounds_.decode / 25);
     }
     return last_token <= bounds_.finish_by + kTouch;
   }

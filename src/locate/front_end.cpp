@@ -31,6 +31,7 @@ constexpr Nanos kLeastAlone = 400 * kMs;
 constexpr double kTimesUsualExact = 50;  // where one request shows it, but exactly
 constexpr Nanos kLeastExact = 150 * kMs;
 constexpr size_t kLeastRequests = 6;    // to know what is usual
+constexpr size_t kLeastMeasured = 4;    // the same where it was measured, not bounded
 constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
 constexpr size_t kShownEvidence = 4;
 
@@ -199,7 +200,7 @@ class Search {
 
   /// Delays far beyond what their prompts and their company make of the usual one.
   std::vector<Delay> StandingOut(Side side, std::vector<Delay>& delays) const {
-    if (delays.size() < kLeastRequests) return {};
+    if (delays.size() < (side == Side::kAfter ? kLeastMeasured : kLeastRequests)) return {};
     std::vector<double> lost;
     std::vector<double> prompts;
     std::vector<Nanos> begins;
