@@ -66,11 +66,6 @@ std::string Key(std::string_view scope, std::string_view id) {
   return key;
 }
 
-uint32_t Lookup(const std::unordered_map<std::string, uint32_t>& map, const std::string& key) {
-  const auto it = map.find(key);
-  return it == map.end() ? RequestIds::kNone : it->second;
-}
-
 }  // namespace
 
 bool RequestIds::IsLocal(std::string_view id) {
@@ -80,15 +75,19 @@ bool RequestIds::IsLocal(std::string_view id) {
 void RequestIds::Add(std::string_view scope, std::string_view id, uint32_t request) {
   exact_.emplace(Key(scope, id), request);
   for (const std::string_view form : Forms(id)) {
-    const auto [it, is_new] = forms_.emplace(Key(scope, form), request);
-    if (!is_new && it->second != request) it->second = kNone;
+    const auto [it, is_new] = forms_.emplace(Key(scope, form), Form{request, form == id});
+    if (!is_new && it->second.request != request) it->second.request = kNone;
+    it->second.whole |= form == id;
   }
 }
 
 uint32_t RequestIds::Find(std::string_view scope, std::string_view id) const {
-  if (const uint32_t found = Lookup(exact_, Key(scope, id)); found != kNone) return found;
+  if (const auto found = exact_.find(Key(scope, id)); found != exact_.end()) return found->second;
   for (const std::string_view form : Forms(id)) {
-    if (const uint32_t found = Lookup(forms_, Key(scope, form)); found != kNone) return found;
+    const auto found = forms_.find(Key(scope, form));
+    // "bench-1" and "bench-2" share a form that neither of them is.
+    if (found != forms_.end() && found->second.request != kNone && (form == id || found->second.whole))
+      return found->second.request;
   }
   return kNone;
 }

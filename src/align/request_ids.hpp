@@ -26,7 +26,11 @@ class RequestIds {
 
  private:
   std::unordered_map<std::string, uint32_t> exact_;
-  std::unordered_map<std::string, uint32_t> forms_;  ///< kNone: shared by several
+  struct Form {
+    uint32_t request = kNone;  ///< kNone: shared by several
+    bool whole = false;        ///< some id of the request is written just so
+  };
+  std::unordered_map<std::string, Form> forms_;
 };
 
 }  // namespace teller::align

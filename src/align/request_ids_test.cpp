@@ -32,6 +32,16 @@ TEST(RequestIds, AFormThatTwoShareFindsNeither) {
   EXPECT_EQ(ids.Find("", "cmpl-abcdef-1-0a0b0c0d"), 2u);
 }
 
+TEST(RequestIds, SiblingsAreNotOneAnother) {
+  RequestIds ids;
+  ids.Add("", "bench-00000001", 1);
+  EXPECT_EQ(ids.Find("", "bench-00000002"), RequestIds::kNone);
+  ids.Add("", "cmpl-abcdef12-0", 2);
+  EXPECT_EQ(ids.Find("", "cmpl-abcdef12-1"), RequestIds::kNone);
+  EXPECT_EQ(ids.Find("", "cmpl-abcdef12-1-00aa11bb"), RequestIds::kNone);
+  EXPECT_EQ(ids.Find("", "abcdef12"), 2u);
+}
+
 TEST(RequestIds, ANumberThatTheClientChoseIsPartOfTheId) {
   RequestIds ids;
   ids.Add("", "0025-006", 6);

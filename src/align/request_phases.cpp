@@ -13,6 +13,8 @@ using trace::PhaseKind;
 using trace::Request;
 using trace::RequestRecord;
 
+constexpr Nanos kLongest = 400'000'000'000'000'000;  // of a duration: twelve years
+
 constexpr std::array kInOrder = {PhaseKind::kFrontEnd, PhaseKind::kQueue,  PhaseKind::kPrefill,
                                  PhaseKind::kDecode,   PhaseKind::kOutput, PhaseKind::kUnexplained};
 
@@ -147,6 +149,9 @@ void SetPhases(const RequestRecord& stated, Request& request) {
   }
   if (request.ttft >= 0 && request.arrival != kNoTime && stated.prefilled != kNoTime) {
     request.first_out = Known(request.arrival + request.ttft - stated.prefilled);
+  }
+  for (Nanos* derived : {&request.e2e, &request.ttft, &request.handed_on, &request.first_out}) {
+    if (*derived > kLongest) *derived = -1;
   }
   if (request.e2e < 0) return;
   const bool points = request.arrival != kNoTime && stated.admitted != kNoTime && stated.prefilled != kNoTime &&

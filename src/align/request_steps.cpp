@@ -26,6 +26,8 @@ constexpr Nanos kTouch = 4 * kMs;      // by which an engine's stamp and a step'
 constexpr Nanos kOverhead = 30 * kMs;  // scheduling before a step and sampling after it, on a slow CPU
 constexpr Nanos kClear = 3 * kMs;      // by which a choice must beat the next one
 constexpr size_t kMostChunks = 256;    // steps that one prompt may take
+constexpr size_t kMostTries = 1024;    // prefill steps that one request may have had: more leave no choice
+constexpr size_t kMostParts = 20'000;  // steps kept of one request that lies partly outside
 constexpr size_t kMostBlockers = 8;    // kept for one request
 
 int64_t PrefillTokens(const Step& step) {
@@ -97,12 +99,15 @@ class Finder {
     const auto begin_of = [&](uint32_t position) { return At(lane, position).begin; };
     auto it = std::lower_bound(lane.prefills.begin(), lane.prefills.end(), from,
                                [&](uint32_t position, Nanos t) { return begin_of(position) < t; });
-    for (; it != lane.prefills.end() && begin_of(*it) <= to; ++it) Try(lane, it);
+    for (; it != lane.prefills.end() && begin_of(*it) <= to; ++it) {
+      if (++tried_ > kMostTries) return;
+      Try(lane, it);
+    }
   }
 
   /// The best choice, when it is clear.
   std::optional<Choice> Best() const {
-    if (best_.lane == nullptr || next_ - best_.misfit < kClear) return std::nullopt;
+    if (tried_ > kMostTries || best_.lane == nullptr || next_ - best_.misfit < kClear) return std::nullopt;
     return best_;
   }
 
@@ -188,6 +193,7 @@ class Finder {
   const Request& request_;
   const Bounds& bounds_;
   Choice best_;
+  size_t tried_ = 0;
   Nanos next_ = std::numeric_limits<Nanos>::max();
 };
 
@@ -222,6 +228,7 @@ void TakeOverlapping(const std::vector<Step>& steps, const Lane& lane, Request& 
       const Nanos middle = step.begin + step.duration() / 2;
       if (step.decode_requests <= 0 || middle < phase.begin || middle >= end) continue;
       if (request.output_tokens > 0 && static_cast<int64_t>(request.steps.size()) >= request.output_tokens - 1) break;
+      if (request.steps.size() >= kMostParts) break;
       request.steps.push_back({trace::StepRow(lane.steps[p]), false, 1, 0, 0});
     }
   }
@@ -232,6 +239,7 @@ void TakeOverlapping(const std::vector<Step>& steps, const Lane& lane, Request& 
 
 void TakeChoice(const std::vector<Step>& steps, const Choice& choice, Request& request) {
   const Lane& lane = *choice.lane;
+  int64_t mine = request.prompt_tokens - std::max<int64_t>(0, request.cached_tokens);  // not yet computed
   request.served_by = lane.process;
   request.cover = choice.complete && request.preemptions <= 0 ? StepCover::kExact : StepCover::kPart;
   for (auto it = std::lower_bound(lane.prefills.begin(), lane.prefills.end(), choice.first);
@@ -239,9 +247,9 @@ void TakeChoice(const std::vector<Step>& steps, const Choice& choice, Request& r
     const Step& step = steps[lane.steps[*it]];
     int64_t tokens = PrefillTokens(step);
     if (step.prefill_requests != 1 && request.prompt_tokens >= 0) {
-      const int64_t mine = request.prompt_tokens - std::max<int64_t>(0, request.cached_tokens);
       tokens = tokens < 0 ? mine : std::min(tokens, mine);
     }
+    mine = std::max<int64_t>(0, mine - std::max<int64_t>(0, tokens));
     request.steps.push_back({trace::StepRow(lane.steps[*it]), true, std::max<int64_t>(0, tokens), 0, 0});
   }
   for (const uint32_t position : choice.decodes) {
@@ -334,7 +342,9 @@ class Sharer {
     const Nanos from = std::clamp(steps_[lane.steps.front()].begin, time->first, time->second);
     const Nanos to = std::clamp(steps_[lane.steps.back()].end, from, time->second);
     request.unrecorded = (from - time->first) + (time->second - to);
-    request.between = to - from - request.own - request.others - request.blocked;
+    // Steps that lie inside others can reach beyond the last one that began.
+    request.between = std::max<Nanos>(0, to - from - request.own - request.others - request.blocked);
+    request.unrecorded = time->second - time->first - request.own - request.others - request.blocked - request.between;
     Keep(blockers, request);
   }
 

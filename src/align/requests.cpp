@@ -109,20 +109,30 @@ class Builder {
       request.logs.push_back(trace::LogRow(i));
       ++trees_.logs_on_request;
     }
+    // Several files may speak of one request: in order of time, those without one last.
+    for (Request& request : requests_) {
+      std::stable_sort(request.logs.begin(), request.logs.end(), [this](trace::LogRow a, trace::LogRow b) {
+        const Nanos at_a = store_.logs[a.value()].at;
+        const Nanos at_b = store_.logs[b.value()].at;
+        return std::pair(at_a == kNoTime, at_a) < std::pair(at_b == kNoTime, at_b);
+      });
+    }
   }
 
   /// A request's own lines say when it came and went, where no source states it: as exactly as their stamps are.
   void FinishFromLines(Request& request, RequestRecord& stated) {
     const auto row = static_cast<size_t>(&request - requests_.data());
+    std::map<std::pair<uint32_t, std::string>, uint32_t> by_place;
+    for (const trace::LogRow line : request.logs) {
+      const LogRecord& log = store_.logs[line.value()];
+      by_place.emplace(std::pair(log.file.value(), "line:" + std::to_string(log.line)), line.value());
+    }
     for (const uint32_t i : request.records) {
       const RequestRecord& record = store_.request_records[i];
       if (record.source != trace::RequestSource::kLog || stated.finished != kNoTime) continue;
       // The line that states durations is written when the request is done.
-      for (const trace::LogRow line : request.logs) {
-        const LogRecord& log = store_.logs[line.value()];
-        if (log.file == record.file && record.ref == "line:" + std::to_string(log.line))
-          TakeLine(log, stated.finished, row);
-      }
+      const auto line = by_place.find({record.file.value(), record.ref});
+      if (line != by_place.end()) TakeLine(store_.logs[line->second], stated.finished, row);
     }
     if (stated.e2e >= 0 && (stated.arrival != kNoTime || stated.finished != kNoTime)) return;
     for (const trace::LogRow line : request.logs) {

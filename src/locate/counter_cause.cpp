@@ -327,6 +327,11 @@ bool Overlap(const Finding& a, const Finding& b) {
   return a.onset < b.end && b.onset < a.end;
 }
 
+/// A finding without a process speaks of the whole machine.
+bool SameProcess(const Finding& a, const Finding& b) {
+  return a.culprit.process.empty() || b.culprit.process.empty() || a.culprit.process == b.culprit.process;
+}
+
 void TakeEvidence(const Finding& from, Finding& into) {
   for (Evidence evidence : from.evidence) {
     evidence.id = "E" + std::to_string(into.evidence.size() + 1);
@@ -348,11 +353,14 @@ void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& find
     if (counter.fault == FaultClass::kCpuStarved) {
       std::erase_if(findings, [&](const Finding& f) {
         const bool front_end = f.culprit.layer == "python" && !f.victims.empty() && f.steps.empty();
-        return front_end && f.fault == FaultClass::kHostCpuBound && Overlap(f, counter);
+        const Nanos common = std::min(f.end, counter.end) - std::max(f.onset, counter.onset);
+        const bool most = f.onset != kNoTime && counter.onset != kNoTime && 2 * common > f.end - f.onset;
+        return front_end && f.fault == FaultClass::kHostCpuBound && most && SameProcess(f, counter);
       });
     }
-    const auto same = std::find_if(findings.begin(), findings.end(),
-                                   [&](const Finding& f) { return f.fault == counter.fault && Overlap(f, counter); });
+    const auto same = std::find_if(findings.begin(), findings.end(), [&](const Finding& f) {
+      return f.fault == counter.fault && Overlap(f, counter) && SameProcess(f, counter);
+    });
     if (same != findings.end()) {
       TakeEvidence(counter, *same);
     } else {

@@ -33,6 +33,7 @@ constexpr Nanos kLeastExact = 150 * kMs;
 constexpr size_t kLeastRequests = 6;    // to know what is usual
 constexpr size_t kLeastMeasured = 4;    // the same where it was measured, not bounded
 constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
+constexpr Nanos kMostCost = 1'000'000'000'000'000'000;
 constexpr size_t kShownEvidence = 4;
 
 enum class Side : uint8_t {
@@ -63,10 +64,11 @@ class Marks {
     for (auto& [process, list] : spans_) std::sort(list.begin(), list.end());
     for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
     for (const Request& request : trees.requests) {
-      if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
-      arrivals_.push_back({request.arrival, request.arrival + request.phase(PhaseKind::kFrontEnd)});
+      const bool known = request.phase(PhaseKind::kQueue) > 0 || request.phase(PhaseKind::kPrefill) > 0;
+      if (request.failed || !known || request.arrival == kNoTime) continue;
+      arrivals_[Server(request)].push_back({request.arrival, request.arrival + request.phase(PhaseKind::kFrontEnd)});
     }
-    std::sort(arrivals_.begin(), arrivals_.end());
+    for (auto& [server, list] : arrivals_) std::sort(list.begin(), list.end());
   }
 
   /// Time from `arrival` to the last step but one that began before `admitted`: an engine that has a request may still
@@ -82,7 +84,7 @@ class Marks {
   /// The longest stretch of [from, to) in which no step ran.
   Nanos LongestIdle(trace::ProcessRow engine, Nanos from, Nanos to) const {
     const auto found = spans_.find(engine.value());
-    if (found == spans_.end()) return 0;
+    if (found == spans_.end() || from < found->second.front().first) return 0;  // before anything was recorded
     Nanos longest = 0;
     Nanos at = from;
     auto it = std::upper_bound(found->second.begin(), found->second.end(), std::pair(from, Nanos{0}));
@@ -96,11 +98,15 @@ class Marks {
 
   /// Without steps: some request came later and was in the engine by `last`, this one not before `admitted` (or its
   /// first token was held back). Whichever it was, the front end accounts for the smaller of the two differences.
-  Nanos Overtaken(Nanos arrival, Nanos admitted) const {
+  Nanos Overtaken(const Request& request, Nanos admitted) const {
+    const Nanos arrival = request.arrival;
+    const auto found = arrivals_.find(Server(request));
+    if (found == arrivals_.end()) return 0;
+    const auto& list = found->second;
     Nanos lost = 0;
     size_t looked = 0;
-    auto it = std::upper_bound(arrivals_.begin(), arrivals_.end(), std::pair(arrival, admitted));
-    for (; it != arrivals_.end() && it->first < admitted && looked < kMostLooked; ++it, ++looked) {
+    auto it = std::upper_bound(list.begin(), list.end(), std::pair(arrival, admitted));
+    for (; it != list.end() && it->first < admitted && looked < kMostLooked; ++it, ++looked) {
       const auto [came, last] = *it;
       if (last < admitted) lost = std::max(lost, std::min(admitted - last, came - arrival));
     }
@@ -111,7 +117,10 @@ class Marks {
   static constexpr size_t kMostLooked = 4096;
   std::map<uint32_t, std::vector<Nanos>> steps_;                    ///< begins
   std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> spans_;  ///< begin and end
-  std::vector<std::pair<Nanos, Nanos>> arrivals_;  ///< arrival, and when it was in the engine at the latest
+  /// Requests that wait for one and the same engine, as far as told.
+  static std::string Server(const Request& request) { return request.engine + "/" + request.process; }
+
+  std::map<std::string, std::vector<std::pair<Nanos, Nanos>>> arrivals_;  ///< arrival; in the engine at the latest
 };
 
 class Search {
@@ -155,7 +164,7 @@ class Search {
       return true;
     }
     delay.lost = pinned ? marks_.UntilLastStepButOne(request.served_by, request.arrival, admitted - kMs)
-                        : marks_.Overtaken(request.arrival, admitted);
+                        : marks_.Overtaken(request, admitted);
     return true;
   }
 
@@ -289,7 +298,7 @@ class Search {
     for (const Delay& delay : bad) {
       finding.onset = finding.onset == kNoTime ? delay.begin : std::min(finding.onset, delay.begin);
       finding.end = finding.end == kNoTime ? delay.begin + delay.lost : std::max(finding.end, delay.begin + delay.lost);
-      finding.cost += delay.lost;
+      finding.cost = std::min(kMostCost, finding.cost + std::min(delay.lost, kMostCost));
       times.push_back(static_cast<double>(delay.lost) / std::max(1.0, delay.expected));
       if (delay.lost > worst->lost) worst = &delay;
     }
@@ -304,11 +313,10 @@ class Search {
       finding.victims.push_back(
           {std::nullopt, "request " + trees_.requests[delay.request].id + " is delayed by " + Ms(delay.lost)});
     const std::string where = Where(side);
-    const std::string engine =
-        side == Side::kQueue   ? " An idle engine takes a request at once."
-        : side == Side::kAfter ? " The steps of the engine are as usual."
-        : worst->own           ? " The front end itself states when it handed them on."
-                               : " The engine went on to begin steps for others meanwhile, so it did not hold them up.";
+    const std::string engine = side == Side::kQueue   ? " An idle engine takes a request at once."
+                               : side == Side::kAfter ? " The engine had made it by then."
+                               : worst->own           ? " The front end itself states when it handed them on."
+                                            : " The engine took other work meanwhile, so it did not hold them up.";
     finding.explanation = fmt::format(
         "{} of {} requests lost {} {} (up to {}; {} is expected for their size and company) [E1].{} The cause lies in "
         "{}: {}.",

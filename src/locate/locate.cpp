@@ -231,6 +231,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
   std::vector<Finding> front_end = FindFrontEndCauses(store, trees);
+  std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   OrderFrontEnd(diagnosis.findings, front_end);
   for (Finding& finding : front_end) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));

@@ -15,6 +15,7 @@ using trace::Nanos;
 using trace::PhaseKind;
 using trace::Request;
 
+constexpr double kMost = 4e18;       // ns
 constexpr double kStandsOut = 0.25;  // of the request's time: what a cause must cost to be named
 
 template <class T>
@@ -32,9 +33,13 @@ struct Excess {
 };
 
 Excess Largest(const Request& request, const UsualRequest& usual) {
-  const Nanos decode = usual.tpot * std::max<int64_t>(0, request.output_tokens - 1);
+  // Without a count of tokens no decoding is too long.
+  const double paced =
+      static_cast<double>(usual.tpot) * static_cast<double>(std::max<int64_t>(0, request.output_tokens - 1));
+  const bool counted = request.output_tokens > 1 && usual.tpot > 0;
+  const Nanos decode = counted ? static_cast<Nanos>(std::min(paced, kMost)) : request.phase(PhaseKind::kDecode);
   const double tokens = static_cast<double>(std::max<int64_t>(0, request.prompt_tokens));
-  const Nanos prefill = std::max(usual.prefill, static_cast<Nanos>(usual.prefill_per_token * tokens));
+  const Nanos prefill = std::max(usual.prefill, static_cast<Nanos>(std::min(usual.prefill_per_token * tokens, kMost)));
   const std::vector<Excess> all = {
       {PhaseKind::kFrontEnd, request.phase(PhaseKind::kFrontEnd) - usual.front},
       {PhaseKind::kQueue, request.phase(PhaseKind::kQueue) - usual.queue},
@@ -133,8 +138,11 @@ std::string RequestReason(const trace::Trees& trees, const UsualRequest& usual, 
   if (request.phases.empty()) return "No source states how long it took.";
   const Excess excess = Largest(request, usual);
   if (static_cast<double>(excess.by) < kStandsOut * static_cast<double>(request.e2e)) {
-    return fmt::format("Nothing stands out: {} prompt and {} output tokens at the usual pace{}.", request.prompt_tokens,
-                       request.output_tokens,
+    return fmt::format("Nothing stands out{}{}.",
+                       request.prompt_tokens < 0 || request.output_tokens < 0
+                           ? std::string()
+                           : fmt::format(": {} prompt and {} output tokens at the usual pace", request.prompt_tokens,
+                                         request.output_tokens),
                        request.cover == trace::StepCover::kNone ? "" : "; " + Filling(trees, request));
   }
   return PhaseText(trees, request, excess, usual);
