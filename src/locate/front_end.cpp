@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include "locate/naming.hpp"
 #include "ml/robust.hpp"
@@ -58,10 +57,8 @@ class Marks {
   explicit Marks(const trace::Trees& trees) {
     for (const Step& step : trees.steps) {
       if (step.prefill_requests < 0) continue;
-      steps_[step.process.value()].push_back(step.begin);
-      spans_[step.process.value()].emplace_back(step.begin, step.end);
+      steps_[step.process.value()].emplace_back(step.begin, step.end);
     }
-    for (auto& [process, list] : spans_) std::sort(list.begin(), list.end());
     for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
     for (const Request& request : trees.requests) {
       const bool known = request.phase(PhaseKind::kQueue) > 0 || request.phase(PhaseKind::kPrefill) > 0;
@@ -76,15 +73,16 @@ class Marks {
   Nanos UntilLastStepButOne(trace::ProcessRow engine, Nanos arrival, Nanos admitted) const {
     const auto found = steps_.find(engine.value());
     if (found == steps_.end()) return 0;
-    const auto next = std::lower_bound(found->second.begin(), found->second.end(), admitted) - found->second.begin();
+    const auto next = std::lower_bound(found->second.begin(), found->second.end(), std::pair(admitted, Nanos{0})) -
+                      found->second.begin();
     if (next < 2) return 0;
-    return std::max<Nanos>(0, found->second[static_cast<size_t>(next - 2)] - arrival);
+    return std::max<Nanos>(0, found->second[static_cast<size_t>(next - 2)].first - arrival);
   }
 
   /// The longest stretch of [from, to) in which no step ran.
   Nanos LongestIdle(trace::ProcessRow engine, Nanos from, Nanos to) const {
-    const auto found = spans_.find(engine.value());
-    if (found == spans_.end() || from < found->second.front().first) return 0;  // before anything was recorded
+    const auto found = steps_.find(engine.value());
+    if (found == steps_.end() || from < found->second.front().first) return 0;  // before anything was recorded
     Nanos longest = 0;
     Nanos at = from;
     auto it = std::upper_bound(found->second.begin(), found->second.end(), std::pair(from, Nanos{0}));
@@ -115,8 +113,7 @@ class Marks {
 
  private:
   static constexpr size_t kMostLooked = 4096;
-  std::map<uint32_t, std::vector<Nanos>> steps_;                    ///< begins
-  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> spans_;  ///< begin and end
+  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> steps_;  ///< begin and end
   /// Requests that wait for one and the same engine, as far as told.
   static std::string Server(const Request& request) { return request.engine + "/" + request.process; }
 

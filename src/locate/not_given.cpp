@@ -35,7 +35,7 @@ bool HasCounters(const trace::Store& store, bool of_host) {
 std::vector<trace::NotGiven> WhatWasNotGiven(const trace::Store& store, const trace::Trees& trees) {
   std::vector<trace::NotGiven> out;
   const bool traces =
-      std::any_of(trees.steps.begin(), trees.steps.end(), [](const trace::Step&) { return true; }) ||
+      !trees.steps.empty() ||
       std::any_of(store.categories.begin(), store.categories.end(), [](const trace::Category& category) {
         return category.kind == trace::SpanKind::kOp || category.kind == trace::SpanKind::kKernel;
       });

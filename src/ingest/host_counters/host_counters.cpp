@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ingest/common/drain.hpp"
 #include "ingest/common/epoch.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/log/line_splitter.hpp"
@@ -23,7 +24,6 @@ namespace {
 namespace sj = simdjson::dom;
 using trace::CounterKind;
 
-constexpr size_t kChunk = 256u << 10;
 constexpr size_t kMaxSeries = 1u << 18;  // of one file
 constexpr size_t kMaxName = 256;
 
@@ -300,15 +300,7 @@ base::Status ReadHostCounters(base::ByteSource& source, trace::FileRow file, tra
   store.files[file.value()].kind = "host-counters";
   Reader reader(file, store);
   log::LineSplitter splitter(limits.max_log_line_bytes, [&](const log::Segment& segment) { reader.Add(segment); });
-  std::vector<char> chunk(kChunk);
-  while (true) {
-    const auto got = source.Read(chunk.data(), chunk.size());
-    if (!got) return got.error();
-    if (*got == 0) break;
-    store.files[file.value()].bytes += *got;
-    splitter.Feed({chunk.data(), *got});
-  }
-  splitter.Finish();
+  TELLER_TRY(Drain(source, splitter, store.files[file.value()].bytes));
   if (!source.damage().empty()) store.diagnostics.Report(kDamaged, file, std::string(source.damage()));
   if (!reader.Finish()) {
     return base::Error{base::Code::kBadFormat, "no line is a JSON object of counters with a time",

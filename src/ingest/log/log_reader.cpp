@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ingest/common/decimal.hpp"
+#include "ingest/common/drain.hpp"
 #include "ingest/log/cursor.hpp"
 #include "ingest/log/diagnostics.hpp"
 #include "ingest/log/line_splitter.hpp"
@@ -12,29 +13,10 @@
 
 namespace teller::ingest {
 
-namespace {
-
-constexpr size_t kChunk = 256u << 10;
-
-/// Feeds the whole source to a splitter. Errors: kUnreadable.
-base::Status Drain(base::ByteSource& source, log::LineSplitter& splitter) {
-  std::vector<char> chunk(kChunk);
-  while (true) {
-    const auto got = source.Read(chunk.data(), chunk.size());
-    if (!got) return got.error();
-    if (*got == 0) break;
-    splitter.Feed({chunk.data(), *got});
-  }
-  splitter.Finish();
-  return {};
-}
-
-}  // namespace
-
 base::Status ReadLog(base::ByteSource& source, trace::FileRow file, trace::Store& store, const base::Limits& limits) {
   log::RecordBuilder builder(file, store, limits);
   log::LineSplitter splitter(limits.max_log_line_bytes, [&](const log::Segment& segment) { builder.Add(segment); });
-  const base::Status status = Drain(source, splitter);
+  const base::Status status = Drain(source, splitter, store.files[file.value()].bytes);
   builder.Finish();
   if (!source.damage().empty()) store.diagnostics.Report(log::kDamaged, file, std::string(source.damage()));
   return status;
@@ -62,7 +44,7 @@ base::Status ReadLogArrivals(base::ByteSource& source, trace::FileRow arrivals, 
     }
     times.push_back(value);
   });
-  TELLER_TRY(Drain(source, splitter));
+  TELLER_TRY(Drain(source, splitter, store.files[arrivals.value()].bytes));
 
   uint32_t last_line = 0;
   for (auto& record : store.logs) {

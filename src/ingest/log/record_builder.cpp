@@ -51,7 +51,6 @@ RecordBuilder::Stream& RecordBuilder::StreamOf(const Origin& origin) {
 void RecordBuilder::Add(const Segment& segment) {
   ++segments_;
   last_line_ = segment.line;
-  bytes_ += segment.text.size() + segment.cut + 1;
   if (store_.logs.size() >= limits_.max_log_records) {
     ++dropped_;
     store_.diagnostics.Report(kTooManyRecords, file_, Place(segment.line));
@@ -395,7 +394,6 @@ void RecordBuilder::Finish() {
   }
   trace::File& row = store_.files[file_.value()];
   row.kind = "log";
-  row.bytes = bytes_;
   row.records_read = segments_;
   row.log_records = records_;
   row.repaired_away = joined_;

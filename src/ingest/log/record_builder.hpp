@@ -73,7 +73,6 @@ class RecordBuilder {
   uint64_t joined_ = 0;
   uint64_t dropped_ = 0;
   uint64_t records_ = 0;
-  uint64_t bytes_ = 0;
 };
 
 }  // namespace teller::ingest::log

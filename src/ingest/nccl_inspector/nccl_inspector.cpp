@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ingest/common/decimal.hpp"
+#include "ingest/common/drain.hpp"
 #include "ingest/common/rank.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/log/line_splitter.hpp"
@@ -22,7 +23,6 @@ namespace {
 
 namespace sj = simdjson::dom;
 
-constexpr size_t kChunk = 256u << 10;
 constexpr size_t kMaxLine = 1u << 20;  // verbose records hold some events for each of 64 channels
 constexpr size_t kMaxWord = 256;
 constexpr int64_t kMaxRank = 1 << 20;
@@ -100,7 +100,6 @@ class Reader {
   Reader(trace::FileRow file, trace::Store& store) : file_(file), store_(store), row_(store.files[file.value()]) {}
 
   void Line(const log::Segment& segment) {
-    bytes_ += segment.text.size() + segment.cut + 1;
     if (segment.text.find_first_not_of(" \t\r") == std::string_view::npos) return;
     ++row_.records_read;
     line_ = segment.line;
@@ -109,10 +108,7 @@ class Reader {
     Record(object);
   }
 
-  void Finish() {
-    row_.bytes = bytes_;
-    row_.rank = world_rank_ >= 0 ? std::optional(world_rank_) : RankFromPath(row_.path);
-  }
+  void Finish() { row_.rank = world_rank_ >= 0 ? std::optional(world_rank_) : RankFromPath(row_.path); }
 
  private:
   void Drop(const base::DiagnosticKind& kind) {
@@ -212,7 +208,6 @@ class Reader {
   sj::parser parser_;
   std::string repaired_;
   std::optional<trace::CommPerf> context_;
-  uint64_t bytes_ = 0;
   uint32_t line_ = 0;
   int world_ = -1;
   int world_rank_ = -1;
@@ -235,14 +230,7 @@ base::Status ReadInspector(base::ByteSource& source, trace::FileRow file, trace:
   store.files[file.value()].kind = "nccl-inspector";
   Reader reader(file, store);
   log::LineSplitter splitter(kMaxLine, [&](const log::Segment& segment) { reader.Line(segment); });
-  std::vector<char> chunk(kChunk);
-  while (true) {
-    const auto got = source.Read(chunk.data(), chunk.size());
-    if (!got) return got.error();
-    if (*got == 0) break;
-    splitter.Feed({chunk.data(), *got});
-  }
-  splitter.Finish();
+  TELLER_TRY(Drain(source, splitter, store.files[file.value()].bytes));
   reader.Finish();
   if (!source.damage().empty()) store.diagnostics.Report(kDamaged, file, std::string(source.damage()));
   return {};

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ingest/common/drain.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/otlp/diagnostics.hpp"
 #include "ingest/otlp/documents.hpp"
@@ -58,15 +59,7 @@ base::Status ReadOtlpJson(base::ByteSource& source, trace::FileRow file, trace::
       drop(otlp::kBadDocument, document);
     }
   });
-  std::vector<char> chunk(kChunk);
-  while (true) {
-    const auto got = source.Read(chunk.data(), chunk.size());
-    if (!got) return got.error();
-    if (*got == 0) break;
-    store.files[file.value()].bytes += *got;
-    splitter.Feed({chunk.data(), *got});
-  }
-  splitter.Finish();
+  TELLER_TRY(Drain(source, splitter, store.files[file.value()].bytes));
   if (!source.damage().empty()) store.diagnostics.Report(otlp::kDamaged, file, std::string(source.damage()));
   sink.Finish();
   if (understood == 0) {

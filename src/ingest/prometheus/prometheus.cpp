@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "ingest/common/drain.hpp"
 #include "ingest/common/epoch.hpp"
 #include "ingest/common/text.hpp"
 #include "ingest/log/line_splitter.hpp"
@@ -21,7 +22,6 @@ using prometheus::LineKind;
 using trace::CounterKind;
 using trace::CounterRow;
 
-constexpr size_t kChunk = 256u << 10;
 constexpr size_t kMaxSeries = 1u << 20;  // of one file; the largest server seen has 6,000
 constexpr size_t kMaxTypes = 1u << 16;
 
@@ -259,15 +259,7 @@ base::Status ReadPrometheus(base::ByteSource& source, trace::FileRow file, trace
   store.files[file.value()].kind = "prometheus";
   Reader reader(file, store);
   log::LineSplitter splitter(limits.max_log_line_bytes, [&](const log::Segment& segment) { reader.Add(segment); });
-  std::vector<char> chunk(kChunk);
-  while (true) {
-    const auto got = source.Read(chunk.data(), chunk.size());
-    if (!got) return got.error();
-    if (*got == 0) break;
-    store.files[file.value()].bytes += *got;
-    splitter.Feed({chunk.data(), *got});
-  }
-  splitter.Finish();
+  TELLER_TRY(Drain(source, splitter, store.files[file.value()].bytes));
   if (!source.damage().empty()) store.diagnostics.Report(kDamaged, file, std::string(source.damage()));
   if (!reader.Finish()) {
     return base::Error{base::Code::kBadFormat, "no line is a sample of the Prometheus text format",
