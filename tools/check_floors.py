@@ -15,7 +15,7 @@ FLOORS = [
     ["trace", "ml"],
     ["ingest", "logs", "tree"],
     ["align"],
-    ["slice"],
+    ["slice", "retime"],
     ["locate"],
     ["engine"],
     ["report"],
