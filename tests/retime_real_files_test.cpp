@@ -65,18 +65,34 @@ class Replayed {
 TEST(RetimeReal, UnchangedTracesComeOutAsRecorded) {
   TELLER_NEED_REAL_FILES();
   Replayed all;
-  for (const char* path :
-       {"traces/hta/alexnet_cuda_sync.json.gz", "traces/hta/cuda_event_sync.json.gz", "traces/hta/ddp2_nccl_meta_rank0.json.gz",
-        "traces/hta/dlrm128_sampled_rank0.json.gz", "traces/hta/gpu_user_annotation.json.gz",
-        "traces/hta/mi250_minitoy_rocm62.json.gz", "traces/kineto/old_schema_resnet50.json.gz",
-        "traces/nsys/nsys2022.2_saxpy_mpi.sqlite", "traces/nsys/nsys2026.2_fastvideo_mfu_after.sqlite",
-        "traces/nsys/nsys2026.2_fastvideo_mfu_before.sqlite", "traces/param_dlrm8", "traces/tracelens/bert_small_h100.json.gz",
-        "traces/tracelens/norm_layers_mi300.json.gz", "traces/tracelens/qwen15_0.5b_h100.json.gz",
-        "traces/tracelens/sglang_qwen3_8b_decode", "traces/tracelens/sglang_qwen3_8b_extend_step.json.gz",
-        "traces/tracelens/torch_compile_triton.json.gz", "traces/tracelens/vllm_b200_eager_tp8_rank.json.gz",
-        "traces/tracelens/vllm_mixed_piecewise_step.json.gz", "traces/tracelens/xdit_sd35_pair",
-        "lab/fsdp/cpu_hogs_fsdp2_w2", "lab/fsdp/healthy_fsdp2_w2", "lab/fsdp/imbalance_fsdp_w2", "lab/fsdp/late_host_fsdp_w2",
-        "lab/fsdp/long_prefill_tp_w2", "lab/fsdp/net_rate_fsdp_w2", "lab/fsdp/sigstop_tp_w4", "lab/fsdp/slow_mm_tp_w2"}) {
+  for (const char* path : {"traces/hta/alexnet_cuda_sync.json.gz",
+                           "traces/hta/cuda_event_sync.json.gz",
+                           "traces/hta/ddp2_nccl_meta_rank0.json.gz",
+                           "traces/hta/dlrm128_sampled_rank0.json.gz",
+                           "traces/hta/gpu_user_annotation.json.gz",
+                           "traces/hta/mi250_minitoy_rocm62.json.gz",
+                           "traces/kineto/old_schema_resnet50.json.gz",
+                           "traces/nsys/nsys2022.2_saxpy_mpi.sqlite",
+                           "traces/nsys/nsys2026.2_fastvideo_mfu_after.sqlite",
+                           "traces/nsys/nsys2026.2_fastvideo_mfu_before.sqlite",
+                           "traces/param_dlrm8",
+                           "traces/tracelens/bert_small_h100.json.gz",
+                           "traces/tracelens/norm_layers_mi300.json.gz",
+                           "traces/tracelens/qwen15_0.5b_h100.json.gz",
+                           "traces/tracelens/sglang_qwen3_8b_decode",
+                           "traces/tracelens/sglang_qwen3_8b_extend_step.json.gz",
+                           "traces/tracelens/torch_compile_triton.json.gz",
+                           "traces/tracelens/vllm_b200_eager_tp8_rank.json.gz",
+                           "traces/tracelens/vllm_mixed_piecewise_step.json.gz",
+                           "traces/tracelens/xdit_sd35_pair",
+                           "lab/fsdp/cpu_hogs_fsdp2_w2",
+                           "lab/fsdp/healthy_fsdp2_w2",
+                           "lab/fsdp/imbalance_fsdp_w2",
+                           "lab/fsdp/late_host_fsdp_w2",
+                           "lab/fsdp/long_prefill_tp_w2",
+                           "lab/fsdp/net_rate_fsdp_w2",
+                           "lab/fsdp/sigstop_tp_w4",
+                           "lab/fsdp/slow_mm_tp_w2"}) {
     all.Run(path);
   }
   all.gpu_bound.Print("GPU-bound");

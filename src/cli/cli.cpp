@@ -23,6 +23,7 @@
 #include "report/printable.hpp"
 #include "report/requests.hpp"
 #include "report/tree_text.hpp"
+#include "report/what_if.hpp"
 
 namespace teller::cli {
 
@@ -197,6 +198,21 @@ class Session {
     return output.Write(report::RequestToText(run_, *row, Text()));
   }
 
+  /// The answer is what there is to check, so it is found before anything is written.
+  base::Status Check(const WhatIfOptions& what) {
+    const auto wanted = retime::ParseWanted(what.to);
+    if (!wanted) return wanted.error();
+    auto answer = engine::WhatIf(run_, {.step = what.step, .rank = what.rank, .op = what.op, .to = *wanted});
+    if (!answer) return answer.error();
+    answer_ = std::move(*answer);
+    return {};
+  }
+
+  base::Status Run(const WhatIfOptions& what, Output& output) {
+    if (what.json) return output.Write(report::JsonText(report::WhatIfToJson(run_, answer_)));
+    return output.Write(report::WhatIfToText(run_, answer_, Text()));
+  }
+
   base::Status Run(const ExportOptions&, Output& output) {
     const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
     return report::WritePerfetto(run_, diagnosis, [&](std::string_view text) { return output.Write(text); });
@@ -205,6 +221,7 @@ class Session {
   const Command& command_;
   engine::Options options_;
   engine::Run run_;
+  retime::Answer answer_;  ///< of whatif
   bool found_ = false;
 };
 

@@ -23,6 +23,7 @@ struct All {
   LogsOptions logs;
   RequestsOptions requests;
   RequestOptions request;
+  WhatIfOptions what_if;
   ExportOptions exported;
 };
 
@@ -87,6 +88,18 @@ void AddCommands(CLI::App& app, All& all) {
   AddCommon(*request, all.common, "Run directory, trace files, spans, logs or patterns");
   request->add_flag("--json", all.request.json, "Print JSON");
 
+  CLI::App* what_if =
+      app.add_subcommand("whatif", "Say how long a step would have taken with an operator at another duration");
+  AddCommon(*what_if, all.common, "Run directory, trace files or patterns");
+  what_if->add_option("--step", all.what_if.step, "Index of the step")->required()->type_name("N");
+  what_if->add_option("--op", all.what_if.op, "Its name, or a part that no other name in the step has")
+      ->required()
+      ->type_name("NAME");
+  what_if->add_option("--rank", all.what_if.rank, "Whose; by default the rank where it takes longest")->type_name("R");
+  what_if->add_option("--to", all.what_if.to, "normal (as in the other steps), a factor (0.5x) or a duration (200us)")
+      ->type_name("TIME");
+  what_if->add_flag("--json", all.what_if.json, "Print JSON");
+
   CLI::App* exported = app.add_subcommand("export", "Write the trace with the findings marked, for other viewers");
   AddCommon(*exported, all.common, "Run directory, trace files, logs or patterns");
   exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
@@ -99,6 +112,7 @@ Command Chosen(const CLI::App& app, All& all) {
   if (app.got_subcommand("logs")) command.what = all.logs;
   if (app.got_subcommand("requests")) command.what = all.requests;
   if (app.got_subcommand("request")) command.what = all.request;
+  if (app.got_subcommand("whatif")) command.what = all.what_if;
   if (app.got_subcommand("export")) command.what = all.exported;
   return command;
 }
@@ -108,7 +122,7 @@ std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) 
   if (argc < 2 || !app.get_subcommands().empty()) return {};
   const std::string word = argv[1];
   if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
-  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, requests, request, export";
+  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, export";
 }
 
 /// CLI11's messages may have several lines.

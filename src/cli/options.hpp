@@ -48,6 +48,14 @@ struct RequestOptions {
   bool json = false;
 };
 
+struct WhatIfOptions {
+  uint32_t step = 0;
+  std::optional<int> rank;
+  std::string op;
+  std::string to = "normal";
+  bool json = false;
+};
+
 struct ExportOptions {
   std::string to = "perfetto";
 };
@@ -56,7 +64,7 @@ struct ExportOptions {
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
-               ExportOptions>
+               WhatIfOptions, ExportOptions>
       what;
 };
 

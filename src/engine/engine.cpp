@@ -18,7 +18,8 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
   ~Stage() {
-    const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
+    const auto ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin_).count();
     run_.stage_ns.emplace_back(std::move(name_), ns);
   }
 
@@ -59,6 +60,10 @@ base::Result<Run> Open(const Options& options) {
 
 trace::Diagnosis Diagnose(const Run& run, const Options& options) {
   return locate::Locate(run.store, run.trees, {.false_alarms = options.false_alarms});
+}
+
+base::Result<retime::Answer> WhatIf(const Run& run, const retime::Question& question) {
+  return retime::WhatIf(run.store, run.trees, question);
 }
 
 }  // namespace teller::engine

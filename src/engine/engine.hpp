@@ -9,6 +9,7 @@
 #include "base/status.hpp"
 #include "ingest/run.hpp"
 #include "logs/template_miner.hpp"
+#include "retime/what_if.hpp"
 #include "trace/diagnosis.hpp"
 #include "trace/step.hpp"
 #include "trace/store.hpp"
@@ -17,8 +18,8 @@ namespace teller::engine {
 
 struct Options {
   ingest::RunInputs inputs;
-  unsigned threads = 0;                 ///< 0 = one per core
-  double false_alarms = 0.01;           ///< accepted false-alarm probability of one run
+  unsigned threads = 0;        ///< 0 = one per core
+  double false_alarms = 0.01;  ///< accepted false-alarm probability of one run
   base::Progress* progress = nullptr;
 };
 
@@ -26,7 +27,7 @@ struct Options {
 struct Run {
   trace::Store store;
   trace::Trees trees;
-  logs::TemplateTable templates;                           ///< shapes of the log messages
+  logs::TemplateTable templates;                          ///< shapes of the log messages
   std::vector<std::pair<std::string, int64_t>> stage_ns;  ///< wall time of each stage, in order
 };
 
@@ -36,5 +37,8 @@ base::Result<Run> Open(const Options& options);
 
 /// Which steps are abnormal, who caused it, and what proves it. Pure: same run, same answer.
 trace::Diagnosis Diagnose(const Run& run, const Options& options);
+
+/// How long a step would have taken with some calls at another duration. Errors: those of retime::WhatIf.
+base::Result<retime::Answer> WhatIf(const Run& run, const retime::Question& question);
 
 }  // namespace teller::engine

@@ -10,10 +10,18 @@ namespace teller::retime {
 
 /// One end of a span: 2 * row for its begin, 2 * row + 1 for its end.
 using Point = uint32_t;
-constexpr Point BeginOf(trace::SpanRow row) { return row.value() * 2; }
-constexpr Point EndOf(trace::SpanRow row) { return row.value() * 2 + 1; }
-constexpr bool IsEnd(Point point) { return point % 2 == 1; }
-constexpr trace::SpanRow SpanOf(Point point) { return trace::SpanRow(point / 2); }
+constexpr Point BeginOf(trace::SpanRow row) {
+  return row.value() * 2;
+}
+constexpr Point EndOf(trace::SpanRow row) {
+  return row.value() * 2 + 1;
+}
+constexpr bool IsEnd(Point point) {
+  return point % 2 == 1;
+}
+constexpr trace::SpanRow SpanOf(Point point) {
+  return trace::SpanRow(point / 2);
+}
 
 /// Why a point cannot come before another one.
 enum class DependencyKind : uint8_t {
@@ -60,14 +68,14 @@ struct Arrival {
 /// (Lumos, MLSys 2025; dPRO, MLSys 2022).
 struct Graph {
   std::vector<Lane> lanes;
-  std::vector<Point> points;        ///< lane by lane
-  std::vector<trace::Nanos> own;    ///< by position: time since the lane's previous point that is the lane's own; may be
-                                    ///< negative on streams, where work overlaps. 0 at a lane's first point
-  std::vector<Dependency> waits;    ///< order: by `at`
+  std::vector<Point> points;      ///< lane by lane
+  std::vector<trace::Nanos> own;  ///< by position: time since the lane's previous point that is the lane's own; may be
+                                  ///< negative on streams, where work overlaps. 0 at a lane's first point
+  std::vector<Dependency> waits;  ///< order: by `at`
   std::vector<Meeting> meetings;
-  std::vector<Arrival> arrivals;    ///< order: by `at`
-  std::vector<uint32_t> position;   ///< by Point; kNoPosition for spans that no lane holds
-  uint64_t kept_idle = 0;           ///< GPU work that began late for no reason found; its delay is kept
+  std::vector<Arrival> arrivals;   ///< order: by `at`
+  std::vector<uint32_t> position;  ///< by Point; kNoPosition for spans that no lane holds
+  uint64_t kept_idle = 0;          ///< GPU work that began late for no reason found; its delay is kept
 
   static constexpr uint32_t kNoPosition = UINT32_MAX;
 };

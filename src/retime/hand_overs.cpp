@@ -110,9 +110,8 @@ class HandOverBuilder {
     std::vector<Hole> holes;
     std::vector<Stretch> stretches;
     for (const uint32_t lane : lanes) Split(lane, holes, stretches);
-    std::sort(stretches.begin(), stretches.end(), [](const Stretch& a, const Stretch& b) {
-      return std::pair(a.end, a.last) < std::pair(b.end, b.last);
-    });
+    std::sort(stretches.begin(), stretches.end(),
+              [](const Stretch& a, const Stretch& b) { return std::pair(a.end, a.last) < std::pair(b.end, b.last); });
     for (const Hole& hole : holes) {
       const Nanos wake = std::min(kLongestWake, (hole.end - hole.begin) / 4);
       auto it = std::upper_bound(stretches.begin(), stretches.end(), hole.end,
@@ -153,7 +152,8 @@ class HandOverBuilder {
     for (const Found& found : found_) {
       const Nanos latency = typical[{ProcessOf(LaneOf(found.at)), found.kind}];
       // Where the time since the lane's last point is no longer than that, the lane was busy rather than waiting.
-      if (graph_.lanes[LaneOf(found.at)].first != found.at) graph_.own[found.at] = std::min(graph_.own[found.at], latency);
+      if (graph_.lanes[LaneOf(found.at)].first != found.at)
+        graph_.own[found.at] = std::min(graph_.own[found.at], latency);
       graph_.waits.push_back({found.at, graph_.points[found.source], latency, DependencyKind::kHandOver});
     }
   }
@@ -184,7 +184,8 @@ class HandOverBuilder {
         if (waits_at_.contains(at)) continue;
         const auto& known = calls[member.process.value()];
         const Nanos begin = At(at);
-        auto it = std::upper_bound(known.begin(), known.end(), begin, [this](Nanos time, uint32_t call) { return time < At(call); });
+        auto it = std::upper_bound(known.begin(), known.end(), begin,
+                                   [this](Nanos time, uint32_t call) { return time < At(call); });
         if (it == known.begin()) continue;
         const uint32_t call = *--it;
         if (begin - At(call) > kLongestQueue || LaneOf(call) == LaneOf(at)) continue;

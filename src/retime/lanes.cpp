@@ -30,7 +30,9 @@ void AddThread(const trace::Store& store, const trace::Track& track, Graph& grap
     if (DoesWork(store.kind(row), false)) ends.emplace_back(store.spans.end(row), row * 2 + 1);
   }
   // Equal ends: the innermost, which began last, ends first.
-  const auto before = [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
+  const auto before = [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  };
   std::sort(ends.begin(), ends.end(), before);
   size_t next = 0;
   for (uint32_t row = track.first_span; row < last; ++row) {

@@ -117,8 +117,9 @@ class Replayer {
 
   void PrepareCursors(const Changes& changes) {
     const auto first_at = [](const auto& list, uint32_t position, auto at) {
-      return static_cast<uint32_t>(std::partition_point(list.begin(), list.end(), [&](const auto& x) { return at(x) < position; }) -
-                                   list.begin());
+      return static_cast<uint32_t>(
+          std::partition_point(list.begin(), list.end(), [&](const auto& x) { return at(x) < position; }) -
+          list.begin());
     };
     for (const Lane& lane : graph_.lanes) {
       Cursor cursor;
@@ -138,7 +139,9 @@ class Replayer {
   }
 
   uint32_t LaneOf(uint32_t position) const {
-    return static_cast<uint32_t>(std::upper_bound(lane_firsts_.begin(), lane_firsts_.end(), position) - lane_firsts_.begin()) - 1;
+    return static_cast<uint32_t>(std::upper_bound(lane_firsts_.begin(), lane_firsts_.end(), position) -
+                                 lane_firsts_.begin()) -
+           1;
   }
 
   void Wake(uint32_t lane) {
@@ -182,7 +185,8 @@ class Replayer {
   void Advance(uint32_t lane) {
     Cursor& cursor = cursors_[lane];
     const uint32_t start = cursor.next;
-    while (cursor.next < cursor.end && Step(lane, cursor, false)) {}
+    while (cursor.next < cursor.end && Step(lane, cursor, false)) {
+    }
     if (cursor.next != start) WakeAll(cursor.sleepers);
   }
 
@@ -199,7 +203,8 @@ class Replayer {
         // Nothing is known of when it comes: as long after the point before it as it was recorded.
         ++times_.dependencies_cut;
         const Nanos recorded = RecordedAt(store_, graph_.points[position]);
-        at = std::max(at, first ? recorded : Plus(cursor.now, recorded - RecordedAt(store_, graph_.points[position - 1])));
+        at = std::max(at,
+                      first ? recorded : Plus(cursor.now, recorded - RecordedAt(store_, graph_.points[position - 1])));
         continue;
       }
       at = std::max(at, earliest);
@@ -213,7 +218,8 @@ class Replayer {
     cursor.now = at;
     times_.at[point] = at;
     ++cursor.next;
-    for (; cursor.arrival < graph_.arrivals.size() && graph_.arrivals[cursor.arrival].at == position; ++cursor.arrival) {
+    for (; cursor.arrival < graph_.arrivals.size() && graph_.arrivals[cursor.arrival].at == position;
+         ++cursor.arrival) {
       MeetingState& meeting = meetings_[graph_.arrivals[cursor.arrival].meeting];
       meeting.last = std::max(meeting.last, at);
       if (--meeting.missing == 0) WakeAll(meeting.sleepers);
@@ -241,8 +247,8 @@ class Replayer {
 
   const trace::Store& store_;
   const Graph& graph_;
-  std::vector<Range> ranges_;                         ///< order: by from; apart
-  std::vector<std::pair<uint32_t, Nanos>> pauses_;    ///< order: by position
+  std::vector<Range> ranges_;                       ///< order: by from; apart
+  std::vector<std::pair<uint32_t, Nanos>> pauses_;  ///< order: by position
   std::vector<MeetingState> meetings_;
   std::vector<Cursor> cursors_;
   std::vector<uint32_t> lane_firsts_;

@@ -42,16 +42,16 @@ struct Changes {
 
 /// All times of a run after changes. Lanes that nothing ties to another keep their first point where it was recorded.
 struct Times {
-  std::vector<trace::Nanos> at;    ///< by Point; kNoTime for points that no lane holds
-  uint64_t dependencies_cut = 0;   ///< that contradicted each other (clocks of host and device that disagree)
+  std::vector<trace::Nanos> at;   ///< by Point; kNoTime for points that no lane holds
+  uint64_t dependencies_cut = 0;  ///< that contradicted each other (clocks of host and device that disagree)
 
   trace::Nanos begin(trace::SpanRow row) const { return at[BeginOf(row)]; }
   trace::Nanos end(trace::SpanRow row) const { return at[EndOf(row)]; }
 };
 
 /// Recomputes every point from its lane's own times and its dependencies. Deterministic; linear in points and
-/// dependencies. With no changes it gives what the model says of the recorded run: how far that is from the recorded times
-/// is the model's error.
+/// dependencies. With no changes it gives what the model says of the recorded run: how far that is from the recorded
+/// times is the model's error.
 Times Replay(const trace::Store& store, const trace::Trees& trees, const Graph& graph, const Changes& changes = {});
 
 }  // namespace teller::retime

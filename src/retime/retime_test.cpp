@@ -38,7 +38,8 @@ class Recording {
     store.tracks.push_back(track);
     return static_cast<uint32_t>(store.tracks.size() - 1);
   }
-  void Span(uint32_t track, SpanKind kind, const std::string& name, Nanos begin, Nanos length, uint32_t correlation = 0) {
+  void Span(uint32_t track, SpanKind kind, const std::string& name, Nanos begin, Nanos length,
+            uint32_t correlation = 0) {
     spans_.push_back({track, kind, name, begin, length, correlation});
   }
 
@@ -121,8 +122,10 @@ TEST(Retime, RegularRunComesOutAsRecorded) {
   EXPECT_EQ(graph.kept_idle, 0U);
   EXPECT_EQ(times.dependencies_cut, 0U);
   for (uint32_t row = 0; row < r.store.spans.size(); ++row) {
-    EXPECT_NEAR(static_cast<double>(times.begin(SpanRow(row))), static_cast<double>(r.store.spans.begin[row]), 2e3) << r.store.name(row);
-    EXPECT_NEAR(static_cast<double>(times.end(SpanRow(row))), static_cast<double>(r.store.spans.end(row)), 2e3) << r.store.name(row);
+    EXPECT_NEAR(static_cast<double>(times.begin(SpanRow(row))), static_cast<double>(r.store.spans.begin[row]), 2e3)
+        << r.store.name(row);
+    EXPECT_NEAR(static_cast<double>(times.end(SpanRow(row))), static_cast<double>(r.store.spans.end(row)), 2e3)
+        << r.store.name(row);
   }
 }
 

@@ -24,10 +24,13 @@ class Measurer {
       if (!graph.lanes[lane].is_stream) host_lanes_[ProcessOf(lane)].push_back(lane);
     }
     for (const auto& link : trees.launches) {
-      launched_[store.track_of(link.work.value()).process.value()].push_back({store.spans.begin[link.launch.value()], link.work});
+      launched_[store.track_of(link.work.value()).process.value()].push_back(
+          {store.spans.begin[link.launch.value()], link.work});
     }
     for (auto& [process, works] : launched_) {
-      std::sort(works.begin(), works.end(), [](const auto& a, const auto& b) { return std::pair(a.launched, a.work) < std::pair(b.launched, b.work); });
+      std::sort(works.begin(), works.end(), [](const auto& a, const auto& b) {
+        return std::pair(a.launched, a.work) < std::pair(b.launched, b.work);
+      });
     }
   }
 
@@ -35,15 +38,17 @@ class Measurer {
     StepTime out;
     const auto lanes = host_lanes_.find(process.value());
     if (lanes == host_lanes_.end()) return out;
-    const uint32_t lane = mark.valid() && graph_.position[BeginOf(mark)] != Graph::kNoPosition ? LaneOf(graph_.position[BeginOf(mark)])
-                                                                                                : Busiest(lanes->second, begin, end);
+    const uint32_t lane = mark.valid() && graph_.position[BeginOf(mark)] != Graph::kNoPosition
+                              ? LaneOf(graph_.position[BeginOf(mark)])
+                              : Busiest(lanes->second, begin, end);
     Nanos last = end;
     Nanos new_last = NewTime(lane, end);
     const Nanos new_begin = NewTime(lane, begin);
     std::map<uint32_t, std::pair<Nanos, Nanos>> streams;  // track -> busy, idle
     std::map<uint32_t, Nanos> stream_ends;
     if (const auto works = launched_.find(process.value()); works != launched_.end()) {
-      auto it = std::lower_bound(works->second.begin(), works->second.end(), begin, [](const Launched& l, Nanos at) { return l.launched < at; });
+      auto it = std::lower_bound(works->second.begin(), works->second.end(), begin,
+                                 [](const Launched& l, Nanos at) { return l.launched < at; });
       for (; it != works->second.end() && it->launched < end; ++it) {
         const uint32_t row = it->work.value();
         if (times_.at[EndOf(it->work)] == base::kNoTime) continue;
@@ -70,14 +75,19 @@ class Measurer {
   uint32_t ProcessOf(uint32_t lane) const { return store_.tracks[graph_.lanes[lane].track.value()].process.value(); }
   Nanos At(uint32_t position) const { return RecordedAt(store_, graph_.points[position]); }
   uint32_t LaneOf(uint32_t position) const {
-    return static_cast<uint32_t>(std::upper_bound(graph_.lanes.begin(), graph_.lanes.end(), position, [](uint32_t at, const Lane& lane) { return at < lane.first; }) - graph_.lanes.begin()) - 1;
+    return static_cast<uint32_t>(std::upper_bound(graph_.lanes.begin(), graph_.lanes.end(), position,
+                                                  [](uint32_t at, const Lane& lane) { return at < lane.first; }) -
+                                 graph_.lanes.begin()) -
+           1;
   }
 
   /// First position of the lane that was recorded at `at` or later; the lane's end when none was.
   uint32_t FirstAt(uint32_t lane_index, Nanos at) const {
     const Lane& lane = graph_.lanes[lane_index];
     const auto begin = graph_.points.begin() + lane.first;
-    return static_cast<uint32_t>(std::partition_point(begin, begin + lane.count, [&](Point p) { return RecordedAt(store_, p) < at; }) - graph_.points.begin());
+    return static_cast<uint32_t>(
+        std::partition_point(begin, begin + lane.count, [&](Point p) { return RecordedAt(store_, p) < at; }) -
+        graph_.points.begin());
   }
 
   uint32_t Busiest(const std::vector<uint32_t>& lanes, Nanos begin, Nanos end) const {
@@ -122,14 +132,17 @@ class Measurer {
 
 }  // namespace
 
-std::vector<StepTime> StepTimes(const trace::Store& store, const trace::Trees& trees, const Graph& graph, const Times& times) {
+std::vector<StepTime> StepTimes(const trace::Store& store, const trace::Trees& trees, const Graph& graph,
+                                const Times& times) {
   const Measurer measurer(store, trees, graph, times);
   std::vector<StepTime> out;
-  for (const trace::Step& step : trees.steps) out.push_back(measurer.Measure(step.process, step.span, step.begin, step.end));
+  for (const trace::Step& step : trees.steps)
+    out.push_back(measurer.Measure(step.process, step.span, step.begin, step.end));
   return out;
 }
 
-StepTime WholeTime(const trace::Store& store, const trace::Trees& trees, const Graph& graph, const Times& times, trace::ProcessRow process) {
+StepTime WholeTime(const trace::Store& store, const trace::Trees& trees, const Graph& graph, const Times& times,
+                   trace::ProcessRow process) {
   Nanos begin = INT64_MAX;
   Nanos end = INT64_MIN;
   for (const Lane& lane : graph.lanes) {

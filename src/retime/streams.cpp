@@ -48,7 +48,7 @@ struct Latency {
 struct Work {
   uint32_t at = 0;  ///< position of its begin
   trace::SpanRow row;
-  trace::SpanRow launch;        ///< none when not in the file, or not the first of its launch on this stream
+  trace::SpanRow launch;  ///< none when not in the file, or not the first of its launch on this stream
   bool in_graph = false;
 };
 

@@ -18,8 +18,8 @@ using trace::SpanRow;
 /// Clocks of host and device agree to about this.
 constexpr Nanos kClockSlack = 5 * kMicro;
 constexpr Nanos kUsualCall = 2 * kMicro;
-/// A call is taken to have waited for work that ended before it returned if no more time lies between than this, or than a
-/// quarter of the call.
+/// A call is taken to have waited for work that ended before it returned if no more time lies between than this, or
+/// than a quarter of the call.
 constexpr Nanos kLongestReturn = 50 * kMicro;
 
 /// True for calls that return only when work of the device is done.
@@ -54,10 +54,12 @@ class SyncBuilder {
 
   void Build() {
     for (const auto& link : trees_.launches) {
-      by_process_[ProcessOf(link.work)].push_back({spans_.end(link.work.value()), link.work, spans_.begin[link.launch.value()]});
+      by_process_[ProcessOf(link.work)].push_back(
+          {spans_.end(link.work.value()), link.work, spans_.begin[link.launch.value()]});
     }
     for (auto& [process, works] : by_process_) {
-      std::sort(works.begin(), works.end(), [](const auto& a, const auto& b) { return std::pair(a.end, a.work) < std::pair(b.end, b.work); });
+      std::sort(works.begin(), works.end(),
+                [](const auto& a, const auto& b) { return std::pair(a.end, a.work) < std::pair(b.end, b.work); });
     }
     FindBlockingCopies();
     FindSyncs();
