@@ -19,7 +19,8 @@ using trace::Finding;
 
 class Writer {
  public:
-  Writer(const Scene& scene, const Hypothesis& h) : scene_(scene), store_(scene.store), h_(h) {}
+  Writer(const Scene& scene, const Hypothesis& h, const std::optional<Counterfactual>& test)
+      : scene_(scene), store_(scene.store), h_(h), test_(test) {}
 
   Finding Run() {
     finding_.false_alarm_probability = h_.false_alarm;
@@ -41,6 +42,7 @@ class Writer {
       case Trouble::kLateRank: LateRank(); break;
     }
     AddVictims();
+    JudgeRepair();
     return std::move(finding_);
   }
 
@@ -70,6 +72,9 @@ class Writer {
         const Nanos observed = step.end - finding_.steps.back().begin;
         finding_.step_observed = observed;
         finding_.step_without = std::max<Nanos>(0, observed - h_.lost_in[i]);
+        if (test_ && test_->worst == h_.steps[i]) {
+          finding_.step_without = std::clamp<Nanos>(observed - test_->worst_saved, 0, observed);
+        }
       }
     }
     std::stable_sort(finding_.steps.begin(), finding_.steps.end(),
@@ -120,6 +125,18 @@ class Writer {
     if (!finding_.step_observed.has_value()) return {};
     return fmt::format(" Without it the worst of these steps would have taken {} instead of {}.",
                        Ms(*finding_.step_without), Ms(*finding_.step_observed));
+  }
+
+  /// What does not help when it is repaired is no cause, or not the only one.
+  void JudgeRepair() {
+    if (!test_ || test_->lost <= 0) return;
+    finding_.saved_share = std::clamp(static_cast<double>(test_->saved) / static_cast<double>(test_->lost), 0.0, 1.0);
+    if (*finding_.saved_share >= kNecessary) return;
+    constexpr double kDoubt = 0.5;
+    finding_.score *= kDoubt;
+    finding_.explanation += fmt::format(
+        " But repairing it alone would have saved {} of the {} lost: something else would have been waited for.",
+        Ms(std::max<Nanos>(0, test_->saved)), Ms(test_->lost));
   }
 
   void SlowOperator() {
@@ -338,14 +355,15 @@ class Writer {
   const Scene& scene_;
   const trace::Store& store_;
   const Hypothesis& h_;
+  const std::optional<Counterfactual>& test_;
   Finding finding_;
   uint32_t frame_ = kNoSpan;
 };
 
 }  // namespace
 
-Finding Explain(const Scene& scene, const Hypothesis& hypothesis) {
-  return Writer(scene, hypothesis).Run();
+Finding Explain(const Scene& scene, const Hypothesis& hypothesis, const std::optional<Counterfactual>& test) {
+  return Writer(scene, hypothesis, test).Run();
 }
 
 }  // namespace teller::locate

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "locate/counter_cause.hpp"
+#include "locate/counterfactual.hpp"
 #include "locate/explain.hpp"
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
@@ -219,8 +220,10 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
   DropExplained(scene, claims, diagnosis.notes);
-  for (const auto& claim : SelectCauses(scene, std::move(claims), options.false_alarms)) {
-    diagnosis.findings.push_back(Explain(scene, claim));
+  claims = SelectCauses(scene, std::move(claims), options.false_alarms);
+  const auto tests = TestClaims(scene, claims);
+  for (size_t c = 0; c < claims.size(); ++c) {
+    diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }
   for (auto* search : {&FindLogCauses, &FindCommRecordCauses, &FindCommPerfCauses, &FindTopologyCauses}) {

@@ -123,7 +123,8 @@ Json FindingToJson(const trace::Store& store, const trace::Finding& finding) {
   Json without = nullptr;
   if (finding.step_without || finding.step_observed) {
     without = {{"step_ns", finding.step_without ? Json(*finding.step_without) : Json(nullptr)},
-               {"observed_ns", finding.step_observed ? Json(*finding.step_observed) : Json(nullptr)}};
+               {"observed_ns", finding.step_observed ? Json(*finding.step_observed) : Json(nullptr)},
+               {"saved_share", finding.saved_share ? Json(*finding.saved_share) : Json(nullptr)}};
   }
   return {{"id", finding.id},
           {"score", finding.score},

@@ -18,7 +18,9 @@ double Percent(Nanos part, Nanos whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::string Signed(Nanos ns) { return (ns < 0 ? "-" : "+") + Duration(std::abs(ns)); }
+std::string Signed(Nanos ns) {
+  return (ns < 0 ? "-" : "+") + Duration(std::abs(ns));
+}
 
 std::string WhoseStep(const engine::Run& run, const retime::StepChange& change) {
   const trace::Step& step = run.trees.steps[change.step];
@@ -26,8 +28,8 @@ std::string WhoseStep(const engine::Run& run, const retime::StepChange& change) 
 }
 
 std::string ChangeText(const retime::StepChange& change) {
-  return fmt::format("{} -> {} ({}, {:+.1f} %)", Duration(change.recorded), Duration(change.expected()), Signed(change.difference()),
-                     Percent(change.difference(), change.recorded));
+  return fmt::format("{} -> {} ({}, {:+.1f} %)", Duration(change.recorded), Duration(change.expected()),
+                     Signed(change.difference()), Percent(change.difference(), change.recorded));
 }
 
 Json ChangeToJson(const engine::Run& run, const retime::StepChange& change) {
@@ -45,31 +47,40 @@ Json ChangeToJson(const engine::Run& run, const retime::StepChange& change) {
 
 std::string WhatIfToText(const engine::Run& run, const retime::Answer& answer, const TextOptions& options) {
   Page page(options);
-  page.Paragraph(0, fmt::format("{} of {} in {}: {} -> {}", Count(answer.calls.size(), "call"), answer.op, WhoseStep(run, answer.step),
-                           Duration(answer.calls_recorded), Duration(answer.calls_wanted)));
+  page.Paragraph(
+      0, fmt::format("{} of {} in {}: {} -> {}", Count(answer.calls.size(), "call"), answer.op,
+                     WhoseStep(run, answer.step), Duration(answer.calls_recorded), Duration(answer.calls_wanted)));
   page.Paragraph(0, fmt::format("The step: {}", ChangeText(answer.step)), Ink::kBold);
   if (answer.nothing_changes) {
-    page.Paragraph(0, answer.calls_usual ? "Nothing would change: these calls take no longer or shorter than other steps' usually do."
-                                         : "Nothing would change: the difference is less than one hundredth of the step, or than the "
-                                           "model can tell.");
+    page.Paragraph(0, answer.calls_usual
+                          ? "Nothing would change: these calls take no longer or shorter than other steps' usually do."
+                          : "Nothing would change: the difference is less than one hundredth of the step, or than the "
+                            "model can tell.");
   }
   page.Gap();
-  for (const retime::StepChange& other : answer.others) page.Paragraph(2, fmt::format("{}: {}", WhoseStep(run, other), ChangeText(other)));
+  for (const retime::StepChange& other : answer.others)
+    page.Paragraph(2, fmt::format("{}: {}", WhoseStep(run, other), ChangeText(other)));
   if (!answer.others.empty()) page.Gap();
-  page.Paragraph(2,
-            fmt::format("Replayed without the change the step takes {} (model error {:+.1f} %); {:.0f} % of its time follows from "
-                        "dependencies, the rest is kept as recorded.",
-                        Duration(answer.step.modelled), Percent(answer.step.modelled - answer.step.recorded, answer.step.recorded),
-                        100 * answer.recomputed),
-            Ink::kDim);
-  if (answer.compared > 0) page.Paragraph(2, fmt::format("Normal is taken from {} of other steps.", Count(answer.compared, "call")), Ink::kDim);
+  page.Paragraph(
+      2,
+      fmt::format(
+          "Replayed without the change the step takes {} (model error {:+.1f} %); {:.0f} % of its time follows from "
+          "dependencies, the rest is kept as recorded.",
+          Duration(answer.step.modelled), Percent(answer.step.modelled - answer.step.recorded, answer.step.recorded),
+          100 * answer.recomputed),
+      Ink::kDim);
+  if (answer.compared > 0)
+    page.Paragraph(2, fmt::format("Normal is taken from {} of other steps.", Count(answer.compared, "call")),
+                   Ink::kDim);
   return page.Take();
 }
 
 Json WhatIfToJson(const engine::Run& run, const retime::Answer& answer) {
   Json calls = Json::array();
   for (const trace::SpanRow call : answer.calls) {
-    calls.push_back({{"span", call.value()}, {"begin_ns", run.store.spans.begin[call.value()]}, {"duration_ns", run.store.spans.duration[call.value()]}});
+    calls.push_back({{"span", call.value()},
+                     {"begin_ns", run.store.spans.begin[call.value()]},
+                     {"duration_ns", run.store.spans.duration[call.value()]}});
   }
   Json others = Json::array();
   for (const retime::StepChange& other : answer.others) others.push_back(ChangeToJson(run, other));

@@ -33,12 +33,14 @@ enum class DependencyKind : uint8_t {
 };
 inline constexpr int kDependencyKinds = 5;
 
-/// `at` comes no earlier than `latency` after its source.
+/// `at` comes no earlier than `latency` after its source; with `before_own`, the lane's own time before `at` begins no
+/// earlier than that.
 struct Dependency {
   uint32_t at = 0;      ///< position in Graph::points
   uint32_t source = 0;  ///< a Point; the index of a meeting for kCollective
   trace::Nanos latency = 0;
   DependencyKind kind = DependencyKind::kLaunch;
+  bool before_own = false;
 };
 
 /// The points of one thread or stream, in program order.

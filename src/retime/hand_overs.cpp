@@ -47,6 +47,7 @@ struct Stretch {
 /// What a dependency's latency is made of.
 enum class Latency : uint8_t {
   kWake,    ///< from the end of the work to the thread that waited for it
+  kStay,    ///< the same where the thread did not go on at once: kept as it was
   kPickUp,  ///< from the thread that hands work over to the one that does it
   kQueue,   ///< from the call that enqueues a collective to its begin
 };
@@ -120,16 +121,29 @@ class HandOverBuilder {
         --it;
         if (hole.end - it->end > wake || it->end <= hole.begin) break;
         if (it->lane == hole.lane || it->begin < hole.begin - kLongestWake || (hole.in_leaf && !it->meets)) continue;
-        Link(hole, *it);
+        Link(hole, *it, Latency::kWake);
         break;
       }
+      if (!waits_at_.contains(hole.at)) LinkEnqueued(hole, stretches);
     }
   }
 
-  void Link(const Hole& hole, const Stretch& work) {
+  /// A thread that enqueued a collective and then did nothing waited for it at least, whatever kept it afterwards.
+  void LinkEnqueued(const Hole& hole, const std::vector<Stretch>& stretches) {
+    const Point before = graph_.points[hole.at - 1];
+    if (!IsEnd(before) || !store_.name(SpanOf(before).value()).starts_with("c10d::")) return;
+    auto it = std::upper_bound(stretches.begin(), stretches.end(), hole.begin,
+                               [](Nanos begin, const Stretch& stretch) { return begin < stretch.end; });
+    for (; it != stretches.end() && it->end < hole.end; ++it) {
+      if (it->lane == hole.lane || !it->meets || it->begin > hole.begin + kLongestPickUp) continue;
+      return Link(hole, *it, Latency::kStay);
+    }
+  }
+
+  void Link(const Hole& hole, const Stretch& work, Latency kind) {
     const Nanos wake = hole.end - work.end;
     waits_at_.insert(hole.at);
-    found_.push_back({hole.at, work.last, wake, Latency::kWake});
+    found_.push_back({hole.at, work.last, wake, kind});
     // The worker's own hole before it: it waited to be handed the work.
     const uint32_t handed = hole.at - 1;
     const Nanos pick_up = work.begin - At(handed);
@@ -150,11 +164,14 @@ class HandOverBuilder {
     std::map<std::pair<uint32_t, Latency>, Nanos> typical;
     for (auto& [key, values] : samples) typical[key] = TrimmedMean(values, 0);
     for (const Found& found : found_) {
-      const Nanos latency = typical[{ProcessOf(LaneOf(found.at)), found.kind}];
+      const Nanos latency =
+          found.kind == Latency::kStay ? found.latency : typical[{ProcessOf(LaneOf(found.at)), found.kind}];
+      const bool wakes = found.kind == Latency::kWake || found.kind == Latency::kStay;
       // Where the time since the lane's last point is no longer than that, the lane was busy rather than waiting.
       if (graph_.lanes[LaneOf(found.at)].first != found.at)
         graph_.own[found.at] = std::min(graph_.own[found.at], latency);
-      graph_.waits.push_back({found.at, graph_.points[found.source], latency, DependencyKind::kHandOver});
+      graph_.waits.push_back(
+          {found.at, graph_.points[found.source], wakes ? 0 : latency, DependencyKind::kHandOver, wakes});
     }
   }
 

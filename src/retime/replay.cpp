@@ -85,6 +85,7 @@ class Replayer {
       if (begin == Graph::kNoPosition || end == Graph::kNoPosition) continue;
       ranges_.push_back({begin + 1, end, change.factor});
     }
+    for (const ScaleTime& change : changes.times) AddTime(change);
     std::sort(ranges_.begin(), ranges_.end(),
               [](const Range& a, const Range& b) { return std::pair(a.from, b.to) < std::pair(b.from, a.to); });
     uint32_t covered = 0;
@@ -100,6 +101,28 @@ class Replayer {
     std::sort(pauses_.begin(), pauses_.end());
   }
 
+  /// Own times that lie within the change, whole or in part. The own time before a point ends with it.
+  void AddTime(const ScaleTime& change) {
+    for (const Lane& lane : graph_.lanes) {
+      if (lane.track != change.track) continue;
+      const auto begin = graph_.points.begin() + lane.first;
+      const auto first = std::partition_point(begin, begin + lane.count,
+                                              [&](Point p) { return RecordedAt(store_, p) <= change.begin; });
+      auto at = static_cast<uint32_t>(first - graph_.points.begin());
+      for (; at < lane.first + lane.count; ++at) {
+        if (at == lane.first) continue;
+        const Nanos end = RecordedAt(store_, graph_.points[at]);
+        const Nanos own_begin = std::max(RecordedAt(store_, graph_.points[at - 1]), end - graph_.own[at]);
+        const Nanos inside = std::min(end, change.end) - std::max(own_begin, change.begin);
+        if (inside > 0) {
+          const double share = static_cast<double>(inside) / static_cast<double>(graph_.own[at]);
+          ranges_.push_back({at, at, std::max(0.0, 1 - (1 - change.factor) * share)});
+        }
+        if (end >= change.end) break;
+      }
+    }
+  }
+
   void PrepareMeetings(const trace::Trees& trees, const Changes& changes) {
     for (const Meeting& meeting : graph_.meetings) {
       MeetingState state;
@@ -112,6 +135,11 @@ class Replayer {
         if (has(link.rank) && has(link.peer)) state.factor *= link.factor;
       }
       meetings_.push_back(std::move(state));
+    }
+    for (const ScaleTransfer& change : changes.transfers) {
+      for (size_t m = 0; m < graph_.meetings.size(); ++m) {
+        if (graph_.meetings[m].collective == change.collective) meetings_[m].factor *= change.factor;
+      }
     }
   }
 
@@ -194,7 +222,8 @@ class Replayer {
   bool Step(uint32_t lane, Cursor& cursor, bool cut) {
     const uint32_t position = cursor.next;
     const bool first = cursor.now == kNoTime;
-    Nanos at = first ? kNoTime : Plus(cursor.now, Scaled(graph_.own[position], FactorAt(cursor, position)));
+    Nanos start = cursor.now;  // of the lane's own time
+    Nanos at = kNoTime;
     uint32_t wait = cursor.wait;
     for (; wait < graph_.waits.size() && graph_.waits[wait].at == position; ++wait) {
       Nanos earliest = 0;
@@ -207,8 +236,10 @@ class Replayer {
                       first ? recorded : Plus(cursor.now, recorded - RecordedAt(store_, graph_.points[position - 1])));
         continue;
       }
-      at = std::max(at, earliest);
+      Nanos& bound = graph_.waits[wait].before_own ? start : at;
+      bound = std::max(bound, earliest);
     }
+    if (start != kNoTime) at = std::max(at, Plus(start, Scaled(graph_.own[position], FactorAt(cursor, position))));
     const Point point = graph_.points[position];
     if (at == kNoTime) at = RecordedAt(store_, point);
     while (cursor.pause < pauses_.size() && pauses_[cursor.pause].first == position) {

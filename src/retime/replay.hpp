@@ -32,12 +32,29 @@ struct ScaleLink {
   double factor = 1;
 };
 
-/// What is different from the recorded run. Spans that lie in one another count once: the outermost.
+/// What a thread or stream does by itself between two recorded times, times `factor`; waiting stays what it has to be.
+struct ScaleTime {
+  trace::TrackRow track;
+  trace::Nanos begin = 0;
+  trace::Nanos end = 0;
+  double factor = 1;
+};
+
+/// The transfer time of one collective, times `factor`.
+struct ScaleTransfer {
+  uint32_t collective = 0;  ///< index into Trees::collectives
+  double factor = 1;
+};
+
+/// What is different from the recorded run. Where spans or times overlap on one lane, the
+/// outermost counts and nothing is scaled twice.
 struct Changes {
   std::vector<ScaleSpan> spans;
+  std::vector<ScaleTime> times;
   std::vector<Pause> pauses;
   std::vector<ScaleRank> ranks;
   std::vector<ScaleLink> links;
+  std::vector<ScaleTransfer> transfers;
 };
 
 /// All times of a run after changes. Lanes that nothing ties to another keep their first point where it was recorded.

@@ -63,6 +63,7 @@ class Measurer {
     }
     out.recorded = last - begin;
     out.replayed = new_last - new_begin;
+    out.replayed_end = new_last;
     for (const auto& [track, busy_idle] : streams) {
       if (busy_idle.first > out.gpu_busy) std::tie(out.gpu_busy, out.gpu_idle) = busy_idle;
     }

@@ -11,6 +11,7 @@ namespace teller::retime {
 struct StepTime {
   trace::Nanos recorded = 0;
   trace::Nanos replayed = 0;
+  trace::Nanos replayed_end = base::kNoTime;  ///< on the run's clock; of a step that no lane holds: kNoTime
   trace::Nanos host_wait =
       0;  ///< of the recorded time, what its thread waited for something known: recomputed, not kept
   trace::Nanos gpu_busy = 0;  ///< work of the stream that is busiest in the step

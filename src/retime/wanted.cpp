@@ -23,8 +23,9 @@ constexpr double kMostFactor = 1e6;
 base::Result<Wanted> ParseWanted(const std::string& text) {
   Wanted wanted;
   if (text == "normal") return wanted;
-  const base::Error wrong{base::Code::kUsage,
-                          "\"" + text + "\" is no time to change to: give \"normal\", a factor as 0.5x, or a duration as 200us"};
+  const base::Error wrong{
+      base::Code::kUsage,
+      "\"" + text + "\" is no time to change to: give \"normal\", a factor as 0.5x, or a duration as 200us"};
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   if (end == text.c_str() || !std::isfinite(number) || number < 0) return wrong;

@@ -17,7 +17,9 @@ using trace::Nanos;
 using trace::SpanRow;
 using trace::Step;
 
-base::Error NotFound(std::string message) { return {base::Code::kNotFound, std::move(message)}; }
+base::Error NotFound(std::string message) {
+  return {base::Code::kNotFound, std::move(message)};
+}
 
 /// GPU work, by the call that launched it.
 struct Launched {
@@ -37,14 +39,16 @@ class Asker {
   Asker(const trace::Store& store, const trace::Trees& trees, const Question& question)
       : store_(store), trees_(trees), question_(question), spans_(store.spans) {
     for (const auto& link : trees.launches) launched_.push_back({link.launch, link.work});
-    std::sort(launched_.begin(), launched_.end(),
-              [](const Launched& a, const Launched& b) { return std::pair(a.launch, a.work) < std::pair(b.launch, b.work); });
+    std::sort(launched_.begin(), launched_.end(), [](const Launched& a, const Launched& b) {
+      return std::pair(a.launch, a.work) < std::pair(b.launch, b.work);
+    });
   }
 
   base::Result<Answer> Ask() {
     std::vector<uint32_t> steps;
     for (uint32_t s = 0; s < trees_.steps.size(); ++s) {
-      if (trees_.steps[s].index == question_.step && (!question_.rank || trees_.steps[s].rank == question_.rank)) steps.push_back(s);
+      if (trees_.steps[s].index == question_.step && (!question_.rank || trees_.steps[s].rank == question_.rank))
+        steps.push_back(s);
     }
     if (steps.empty()) return NotFound(NoStep());
     auto name = FindName(steps);
@@ -72,7 +76,8 @@ class Asker {
     }
     const std::string of = question_.rank ? fmt::format(" of rank {}", *question_.rank) : "";
     if (known.empty()) return fmt::format("no step{} is known in this run", of);
-    return fmt::format("no step {}{} in this run; there are {} from {} to {}", question_.step, of, known.size(), *known.begin(), *known.rbegin());
+    return fmt::format("no step {}{} in this run; there are {} from {} to {}", question_.step, of, known.size(),
+                       *known.begin(), *known.rbegin());
   }
 
   bool Is(uint32_t row, base::StringId name) const { return spans_.name[row] == name && Counts(row); }
@@ -98,7 +103,8 @@ class Asker {
       for (; it != first + track.span_count && *it < step.end; ++it) {
         const auto row = static_cast<uint32_t>(it - spans_.begin.begin());
         visit(row);
-        auto launch = std::lower_bound(launched_.begin(), launched_.end(), SpanRow(row), [](const Launched& l, SpanRow r) { return l.launch < r; });
+        auto launch = std::lower_bound(launched_.begin(), launched_.end(), SpanRow(row),
+                                       [](const Launched& l, SpanRow r) { return l.launch < r; });
         for (; launch != launched_.end() && launch->launch == SpanRow(row); ++launch) visit(launch->work.value());
       }
     }
@@ -118,8 +124,8 @@ class Asker {
     }
     if (exact) return *exact;
     if (fitting.empty()) {
-      return NotFound(fmt::format("nothing named \"{}\" in step {}; \"teller tree --step {}\" lists what is", question_.op,
-                                  question_.step, question_.step));
+      return NotFound(fmt::format("nothing named \"{}\" in step {}; \"teller tree --step {}\" lists what is",
+                                  question_.op, question_.step, question_.step));
     }
     if (fitting.size() == 1) return *fitting.begin();
     constexpr size_t kListed = 4;
@@ -129,8 +135,8 @@ class Asker {
       if (listed++ == kListed) break;
       names += (names.empty() ? "" : ", ") + std::string(store_.text(id).substr(0, 60));
     }
-    return NotFound(fmt::format("\"{}\" fits {} names in step {}: {}{}", question_.op, fitting.size(), question_.step, names,
-                                fitting.size() > kListed ? ", ..." : ""));
+    return NotFound(fmt::format("\"{}\" fits {} names in step {}: {}{}", question_.op, fitting.size(), question_.step,
+                                names, fitting.size() > kListed ? ", ..." : ""));
   }
 
   /// Outermost calls of that name, in order of time.
@@ -145,8 +151,9 @@ class Asker {
       found.calls.push_back(SpanRow(row));
       found.total += spans_.duration[row];
     });
-    std::sort(found.calls.begin(), found.calls.end(),
-              [&](SpanRow a, SpanRow b) { return std::pair(spans_.begin[a.value()], a) < std::pair(spans_.begin[b.value()], b); });
+    std::sort(found.calls.begin(), found.calls.end(), [&](SpanRow a, SpanRow b) {
+      return std::pair(spans_.begin[a.value()], a) < std::pair(spans_.begin[b.value()], b);
+    });
     return found;
   }
 
@@ -192,8 +199,9 @@ class Asker {
     if (to.kind == Wanted::Kind::kNormal) {
       wanted = Normal(chosen, name, answer);
       if (wanted.empty()) {
-        return NotFound(fmt::format("no other step of the run calls \"{}\", so what is normal is not known; give a duration or a factor",
-                                    store_.text(name)));
+        return NotFound(fmt::format(
+            "no other step of the run calls \"{}\", so what is normal is not known; give a duration or a factor",
+            store_.text(name)));
       }
     }
     Changes changes;
@@ -214,7 +222,8 @@ class Asker {
     const trace::Track& track = store_.track_of(call.value());
     if (track.is_stream) return;
     const Nanos end = spans_.end(call.value());
-    auto launch = std::lower_bound(launched_.begin(), launched_.end(), call, [](const Launched& l, SpanRow r) { return l.launch < r; });
+    auto launch = std::lower_bound(launched_.begin(), launched_.end(), call,
+                                   [](const Launched& l, SpanRow r) { return l.launch < r; });
     // Spans below a call follow it in its track's rows.
     for (; launch != launched_.end() && launch->launch.value() < track.first_span + track.span_count; ++launch) {
       if (spans_.begin[launch->launch.value()] >= end) break;
@@ -240,7 +249,8 @@ class Asker {
       answer.recomputed = std::min(1.0, static_cast<double>(share) / static_cast<double>(recorded));
     }
     const Nanos error = std::abs(answer.step.modelled - recorded);
-    answer.nothing_changes = answer.calls_usual || std::abs(answer.step.difference()) <= std::max(error, recorded / 100);
+    answer.nothing_changes =
+        answer.calls_usual || std::abs(answer.step.difference()) <= std::max(error, recorded / 100);
   }
 
   const trace::Store& store_;

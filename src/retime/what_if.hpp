@@ -46,22 +46,22 @@ struct StepChange {
 };
 
 struct Answer {
-  std::string op;                    ///< its full name
+  std::string op;                     ///< its full name
   std::vector<trace::SpanRow> calls;  ///< that were changed
-  trace::Nanos calls_recorded = 0;   ///< their time
+  trace::Nanos calls_recorded = 0;    ///< their time
   trace::Nanos calls_wanted = 0;
-  uint64_t compared = 0;             ///< calls of other steps that tell what is normal
+  uint64_t compared = 0;  ///< calls of other steps that tell what is normal
   StepChange step;
-  std::vector<StepChange> others;    ///< the same step of other processes
-  double recomputed = 0;             ///< share of the step's recorded time that follows from dependencies
-  bool calls_usual = false;          ///< asked for normal, and they take what they take in other steps
+  std::vector<StepChange> others;  ///< the same step of other processes
+  double recomputed = 0;           ///< share of the step's recorded time that follows from dependencies
+  bool calls_usual = false;        ///< asked for normal, and they take what they take in other steps
   /// So, or a difference of less than one hundredth of the step or than the model's own error: nothing to be claimed.
   bool nothing_changes = false;
 };
 
 /// How long a step would have taken with some calls at another duration. Host calls are scaled with everything below
-/// them; GPU work that they launched goes by the same factor. Errors: kNotFound (no such step, rank, operator; nothing to
-/// compare with), kUsage.
+/// them; GPU work that they launched goes by the same factor. Errors: kNotFound (no such step, rank, operator; nothing
+/// to compare with), kUsage.
 base::Result<Answer> WhatIf(const trace::Store& store, const trace::Trees& trees, const Question& question);
 
 }  // namespace teller::retime

@@ -72,6 +72,8 @@ struct Finding {
   Nanos cost = 0;                     ///< time lost in all steps
   std::optional<Nanos> step_without;  ///< a typical abnormal step's duration without the cause
   std::optional<Nanos> step_observed;
+  /// Of the time lost, the share that the job would save if only the cause were repaired, by re-timing the run.
+  std::optional<double> saved_share;
   std::vector<Evidence> evidence;
   std::string explanation;  ///< one paragraph with [E1] references
 };

@@ -1,0 +1,176 @@
+#include "locate/counterfactual.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "retime/step_times.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using retime::Changes;
+using retime::StepTime;
+
+double Share(Nanos part, Nanos whole) {
+  if (whole <= 0) return 1;
+  return std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0);
+}
+
+/// Translates a claim into changes of the run.
+class Repair {
+ public:
+  Repair(const Scene& scene, const Hypothesis& claim) : scene_(scene), claim_(claim) {}
+
+  Changes Make() {
+    if (claim_.trouble == Trouble::kSlowTransfer) {
+      for (const uint32_t c : claim_.collectives) {
+        changes_.transfers.push_back({c, Share(claim_.usual, scene_.trees.collectives[c].transfer)});
+      }
+      return std::move(changes_);
+    }
+    for (size_t i = 0; i < claim_.steps.size(); ++i) MendStep(claim_.steps[i], claim_.lost_in[i]);
+    return std::move(changes_);
+  }
+
+ private:
+  const StepProfile& Profile(uint32_t step) const { return scene_.profiles[step]; }
+  const StepNormal& Normal(uint32_t step) const { return scene_.normals[step]; }
+
+  void MendStep(uint32_t step, Nanos lost) {
+    const trace::Step& s = scene_.trees.steps[step];
+    switch (claim_.trouble) {
+      case Trouble::kSlowOperator: return MendOperator(step);
+      case Trouble::kHostWork: return MendPlace(step, &claim_.slot);
+      case Trouble::kPause:
+        if (!claim_.in_gap) return MendPlace(step, nullptr);
+        [[fallthrough]];
+      case Trouble::kGapWork: {
+        const Nanos gap = Profile(step).gap;
+        return Scale(s.span, s.begin - gap, s.begin, Share(gap - lost, gap));
+      }
+      case Trouble::kStarvation: return MendStarved(s);
+      case Trouble::kSlowTransfer:
+      case Trouble::kLateRank: return;
+    }
+  }
+
+  /// Who takes processors from one rank takes them from the ranks beside it: all that are stretched then.
+  void MendStarved(const trace::Step& starved) {
+    constexpr double kStretched = 1.2;
+    for (uint32_t other = 0; other < scene_.trees.steps.size(); ++other) {
+      const trace::Step& s = scene_.trees.steps[other];
+      const bool meanwhile = s.begin < starved.end && s.end > starved.begin;
+      const auto expected = static_cast<double>(Normal(other).expected_own);
+      const auto own = static_cast<double>(Profile(other).own());
+      if (!meanwhile || !Normal(other).judged || own < kStretched * expected) continue;
+      Scale(s.span, s.begin, s.end, Share(Normal(other).expected_own, Profile(other).own()));
+    }
+  }
+
+  void MendOperator(uint32_t step) {
+    const auto& slots = Profile(step).slots;
+    for (size_t k = 0; k < slots.size(); ++k) {
+      const Slot& slot = slots[k];
+      const bool same = claim_.whole_operator ? slot.key.kind == claim_.slot.kind && slot.key.name == claim_.slot.name
+                                              : slot.key == claim_.slot;
+      if (!same || slot.span == kNoSpan) continue;
+      changes_.spans.push_back({trace::SpanRow(slot.span), Share(Normal(step).expected_total[k], slot.total)});
+    }
+  }
+
+  /// The largest piece of one place; without a key of the place that exceeds its normal most.
+  void MendPlace(uint32_t step, const SlotKey* key) {
+    const auto& slots = Profile(step).slots;
+    size_t place = slots.size();
+    Nanos most = 0;
+    for (size_t k = 0; k < slots.size(); ++k) {
+      if (slots[k].key.kind == SlotKey::Kind::kGpu || (key != nullptr && slots[k].key != *key)) continue;
+      const Nanos excess = slots[k].cost - Normal(step).expected[k];
+      if (excess > most) std::tie(place, most) = std::pair(k, excess);
+    }
+    if (place == slots.size()) return;
+    const Slot& slot = slots[place];
+    const Nanos piece = std::max<Nanos>(slot.largest, 1);
+    const trace::SpanRow lane = slot.span != kNoSpan ? trace::SpanRow(slot.span) : scene_.trees.steps[step].span;
+    Scale(lane, slot.begin, slot.begin + piece, Share(piece - most, piece));
+  }
+
+  void Scale(trace::SpanRow lane, Nanos begin, Nanos end, double factor) {
+    if (!lane.valid()) return;
+    changes_.times.push_back({scene_.store.spans.track[lane.value()], begin, end, factor});
+  }
+
+  const Scene& scene_;
+  const Hypothesis& claim_;
+  Changes changes_;
+};
+
+bool Empty(const Changes& changes) { return changes.spans.empty() && changes.times.empty() && changes.transfers.empty(); }
+
+/// Ends of the job's steps: of each index, the last rank's.
+class JobSteps {
+ public:
+  explicit JobSteps(const Scene& scene) : scene_(scene) {
+    for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+      const trace::Step& step = scene.trees.steps[s];
+      (step.rank ? ranked_[step.index] : alone_[s]).push_back(s);
+    }
+  }
+
+  /// By how much step `s`, with the gap before it, is shorter in `after` than in `before`.
+  Nanos Saved(uint32_t s, const std::vector<StepTime>& before, const std::vector<StepTime>& after) const {
+    const Nanos here = End(s, after) - End(s, before);
+    const trace::Step& step = scene_.trees.steps[s];
+    const bool follows = s > 0 && scene_.trees.steps[s - 1].process == step.process;
+    const Nanos earlier = follows ? End(s - 1, after) - End(s - 1, before) : 0;
+    return earlier - here;
+  }
+
+ private:
+  Nanos End(uint32_t s, const std::vector<StepTime>& times) const {
+    const trace::Step& step = scene_.trees.steps[s];
+    const auto& group = step.rank ? ranked_.at(step.index) : alone_.at(s);
+    Nanos end = trace::kNoTime;
+    for (const uint32_t member : group) end = std::max(end, times[member].replayed_end);
+    return end;
+  }
+
+  const Scene& scene_;
+  std::map<uint32_t, std::vector<uint32_t>> ranked_;  ///< by index: of all ranks
+  std::map<uint32_t, std::vector<uint32_t>> alone_;   ///< steps of processes without a rank
+};
+
+}  // namespace
+
+std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims) {
+  std::vector<std::optional<Counterfactual>> out(claims.size());
+  if (claims.empty()) return out;
+  const retime::Graph graph = retime::BuildGraph(scene.store, scene.trees);
+  const auto replay = [&](const Changes& changes) {
+    return retime::StepTimes(scene.store, scene.trees, graph, retime::Replay(scene.store, scene.trees, graph, changes));
+  };
+  const std::vector<StepTime> before = replay({});
+  const JobSteps job(scene);
+  for (size_t c = 0; c < claims.size(); ++c) {
+    const Changes changes = Repair(scene, claims[c]).Make();
+    if (claims[c].steps.empty() || Empty(changes)) continue;
+    const std::vector<StepTime> after = replay(changes);
+    Counterfactual result;
+    Nanos worst = -1;
+    for (size_t i = 0; i < claims[c].steps.size(); ++i) {
+      const uint32_t step = claims[c].steps[i];
+      const Nanos saved = job.Saved(step, before, after);
+      result.saved += saved;
+      result.lost += claims[c].lost_in[i];
+      if (claims[c].lost_in[i] <= worst) continue;
+      worst = claims[c].lost_in[i];
+      result.worst = step;
+      result.worst_saved = saved;
+    }
+    out[c] = result;
+  }
+  return out;
+}
+
+}  // namespace teller::locate
