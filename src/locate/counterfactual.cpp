@@ -106,7 +106,9 @@ class Repair {
   Changes changes_;
 };
 
-bool Empty(const Changes& changes) { return changes.spans.empty() && changes.times.empty() && changes.transfers.empty(); }
+bool Empty(const Changes& changes) {
+  return changes.spans.empty() && changes.times.empty() && changes.transfers.empty();
+}
 
 /// Ends of the job's steps: of each index, the last rank's.
 class JobSteps {
