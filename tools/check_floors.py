@@ -18,7 +18,7 @@ FLOORS = [
     ["slice", "retime"],
     ["locate"],
     ["engine"],
-    ["report"],
+    ["report", "inject"],
     ["cli"],
     ["main.cpp"],
 ]

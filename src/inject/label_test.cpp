@@ -1,0 +1,128 @@
+#include "inject/label.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "inject/check.hpp"
+
+namespace teller::inject {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+constexpr int64_t kBegin = 1'768'469'400'000'000'000;
+
+Json GoodLabel() {
+  return {{"schema", "teller.label/1"},
+          {"is_fault", true},
+          {"fault_class", "RUNTIME_PAUSE"},
+          {"accept_classes", {"CPU_STARVED"}},
+          {"fault_kind", "sigstop"},
+          {"stack", "vllm"},
+          {"world_size", 2},
+          {"t_start_ns", kBegin + 1'000'000},
+          {"t_end_ns", kBegin + 5'000'000},
+          {"culprit", {{"rank", 1}, {"process", "Worker"}, {"layer", "process"}, {"operator", nullptr}}},
+          {"victims", {0, "APIServer"}},
+          {"intervals_ns", {{kBegin + 1'000'000, kBegin + 2'000'000}}},
+          {"visible_in", {"trace"}}};
+}
+
+/// A case with one small trace.
+class CheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("teller_case_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ / "traces");
+    std::ofstream(folder_ / "traces/rank0.json")
+        << R"({"schemaVersion":1,"baseTimeNanoseconds":)" << kBegin
+        << R"(,"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":0,"dur":9000,"args":{}}]})";
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::vector<std::string> Problems(const Json& label) {
+    std::ofstream(folder_ / "label.json") << label.dump();
+    return CheckCase(folder_.string(), 1);
+  }
+  void ExpectOne(const Json& label, const std::string& words) {
+    const auto problems = Problems(label);
+    ASSERT_EQ(problems.size(), 1U) << label.dump();
+    EXPECT_NE(problems[0].find(words), std::string::npos) << problems[0];
+    EXPECT_EQ(problems[0].find('\n'), std::string::npos);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(CheckTest, WholeCaseHasNoProblem) { EXPECT_EQ(Problems(GoodLabel()), std::vector<std::string>()); }
+
+TEST_F(CheckTest, EachDeviationIsOneLine) {
+  const auto with = [](const char* key, const Json& value) {
+    Json label = GoodLabel();
+    label[key] = value;
+    return label;
+  };
+  ExpectOne(with("t_start_ns", kBegin - 9'000'000'000), "outside the run");
+  ExpectOne(with("t_end_ns", kBegin + 9'000'000'000), "outside the run");
+  ExpectOne(with("fault_class", "GREMLINS"), "unknown class");
+  ExpectOne(with("accept_classes", {"GREMLINS"}), "unknown class");
+  ExpectOne(with("visible_in", {"spans"}), "missing");
+  ExpectOne(with("visible_in", {"dreams"}), "unknown place");
+  ExpectOne(with("culprit", {{"rank", 2}, {"layer", "process"}}), "rank 2");
+  ExpectOne(with("accept_ranks", {5}), "rank 5");
+  ExpectOne(with("victims", {-1}), "rank -1");
+  ExpectOne(with("culprit", nullptr), "without a culprit");
+  ExpectOne(with("schema", "teller.label/9"), "schema");
+  ExpectOne(with("intervals_ns", {{kBegin, kBegin + 1}}), "outside the window");
+  ExpectOne(with("intervals_ns", {{1}}), "no pair");
+  ExpectOne(with("world_size", 1.5), "no whole number");
+  Json control = GoodLabel();
+  control["is_fault"] = false;
+  control["fault_class"] = "NOT_A_FAULT";
+  ExpectOne(control, "no fault");
+  control["culprit"] = nullptr;
+  EXPECT_EQ(Problems(control), std::vector<std::string>());
+}
+
+TEST_F(CheckTest, BrokenLabelsAndInputsAreSaid) {
+  for (const char* text : {"", "[]", "{", "null", "\xff\xfe", R"({"schema":1,"is_fault":"yes","victims":{},"culprit":3})"}) {
+    std::ofstream(folder_ / "label.json") << text;
+    EXPECT_FALSE(CheckCase(folder_.string(), 1).empty()) << text;
+  }
+  fs::remove(folder_ / "label.json");
+  EXPECT_EQ(CheckCase(folder_.string(), 1), std::vector<std::string>({"label.json there is no label"}));
+  std::ofstream(folder_ / "traces/rank0.json") << "";
+  EXPECT_FALSE(Problems(GoodLabel()).empty());
+  fs::remove_all(folder_ / "traces");
+  EXPECT_GE(Problems(GoodLabel()).size(), 2U);
+}
+
+TEST_F(CheckTest, CasesAreFoundBelowAFolder) {
+  Problems(GoodLabel());
+  const auto cases = FindCases(folder_.parent_path().string());
+  ASSERT_TRUE(cases);
+  EXPECT_NE(std::find(cases->begin(), cases->end(), folder_.string()), cases->end());
+  EXPECT_FALSE(FindCases((folder_ / "traces").string()));
+  EXPECT_FALSE(FindCases((folder_ / "nothing").string()));
+}
+
+TEST(Check, SharedCasesAreWhole) {
+  const std::string root = "../shared/data/lab";
+  if (!fs::is_directory(root)) {
+    std::printf("SKIPPED: real files are not at ../shared/data\n");
+    GTEST_SKIP() << "real files are not at ../shared/data";
+  }
+  const auto cases = FindCases(root);
+  ASSERT_TRUE(cases);
+  EXPECT_GE(cases->size(), 30U);
+  for (const std::string& folder : *cases) EXPECT_EQ(CheckCase(folder, 1), std::vector<std::string>()) << folder;
+}
+
+}  // namespace
+}  // namespace teller::inject
