@@ -15,6 +15,7 @@ MIN_OF_SCAN = 0.50  # bytes per second against the scan's
 MAX_RSS = 0.50  # peak resident memory against the uncompressed size
 MIN_TWO_THREADS = 1.6  # against one thread
 MIN_OF_NSYS_SCAN = 0.60  # rows per second of reading an export against the bare scan's
+MAX_RETIME = 5.0  # seconds of re-timing against building the trees
 MIN_OF_HTA = 30.0
 MAX_GROWTH = 1.25  # seconds per byte of the largest size against the smallest
 
@@ -103,6 +104,13 @@ def measure_nsys(folder, rows, repeats, targets):
     return path
 
 
+def measure_retime(spans, targets):
+    _, rss, output = timed([f"{BUILD}/bench/bench_retime", str(spans), "3"])
+    ratio = float(re.search(r"takes ([0-9.]+) x", output).group(1))
+    print(f"{output.splitlines()[-1]} ({spans / 1e6:.0f} M spans, {rss / spans:.0f} bytes of memory a span)")
+    targets.check("time of re-timing against building the trees", ratio, MAX_RETIME, operator.le)
+
+
 class Targets:
     """What was wanted and what came out."""
 
@@ -122,6 +130,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sizes", default="300 2000", help="megabytes, separated by blanks")
     parser.add_argument("--nsys-rows", type=int, default=5_000_000, help="rows of the export; 0 = none")
+    parser.add_argument("--retime-spans", type=int, default=10_000_000, help="spans of the run that is re-timed; 0 = none")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--hta", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
@@ -161,6 +170,8 @@ def main():
         path = measure_nsys(folder, options.nsys_rows, options.repeats, targets)
         if not options.keep:
             os.remove(path)
+    if options.retime_spans:
+        measure_retime(options.retime_spans, targets)
     if len(per_byte) > 1:
         growth = per_byte[-1] / per_byte[0]
         print(f"time per byte of the largest file: {growth:.2f} x that of the smallest")

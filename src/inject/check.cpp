@@ -60,7 +60,8 @@ Interval Hull(const engine::Run& run) {
 
 void CheckInputs(const std::string& folder, const Label& label, unsigned threads, std::vector<std::string>& problems) {
   for (const std::string& place : label.visible_in.value_or(std::vector<std::string>())) {
-    if (!HasPlace(folder, place)) problems.push_back(fmt::format("visible in \"{}\", but the file for it is missing", place));
+    if (!HasPlace(folder, place))
+      problems.push_back(fmt::format("visible in \"{}\", but the file for it is missing", place));
   }
   engine::Options options;
   options.threads = threads;
@@ -80,8 +81,9 @@ void CheckInputs(const std::string& folder, const Label& label, unsigned threads
   if (label.window->begin >= hull.begin && label.window->end <= hull.end) return;
   const double before = static_cast<double>(hull.begin - label.window->begin) / 1e9;
   const double after = static_cast<double>(label.window->end - hull.end) / 1e9;
-  problems.push_back(fmt::format("the window lies outside the run: it begins {:.3f} s before the first input and ends {:.3f} s after the last",
-                                 std::max(0.0, before), std::max(0.0, after)));
+  problems.push_back(fmt::format(
+      "the window lies outside the run: it begins {:.3f} s before the first input and ends {:.3f} s after the last",
+      std::max(0.0, before), std::max(0.0, after)));
 }
 
 }  // namespace
@@ -92,8 +94,10 @@ base::Result<std::vector<std::string>> FindCases(const std::string& root) {
   std::vector<std::string> cases;
   if (Exists(fs::path(root) / "label.json")) cases.push_back(root);
   const auto options = fs::directory_options::skip_permission_denied;
-  for (auto it = fs::recursive_directory_iterator(root, options, error); !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->path().filename() == "label.json" && it->path().parent_path() != fs::path(root)) cases.push_back(it->path().parent_path().string());
+  for (auto it = fs::recursive_directory_iterator(root, options, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->path().filename() == "label.json" && it->path().parent_path() != fs::path(root))
+      cases.push_back(it->path().parent_path().string());
   }
   std::sort(cases.begin(), cases.end());
   cases.erase(std::unique(cases.begin(), cases.end()), cases.end());

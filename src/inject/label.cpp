@@ -15,8 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uintmax_t kLargest = 4u << 20;
-constexpr std::array<std::string_view, 13> kLayers = {"request", "scheduler", "python",  "op",      "cuda_api", "kernel", "collective",
-                                                      "network", "host",      "storage", "hardware", "process",  "log"};
+constexpr std::array<std::string_view, 13> kLayers = {"request",  "scheduler",  "python",  "op",   "cuda_api",
+                                                      "kernel",   "collective", "network", "host", "storage",
+                                                      "hardware", "process",    "log"};
 constexpr std::array<std::string_view, 6> kPlaces = {"trace", "log", "spans", "metrics", "host", "requests"};
 
 template <class List>
@@ -31,7 +32,8 @@ class Reader {
 
   Label Read() {
     const std::string schema = Text(object_, "schema", true);
-    if (!schema.empty() && schema != "teller.label/1") Problem(fmt::format("schema is \"{}\", not \"teller.label/1\"", schema));
+    if (!schema.empty() && schema != "teller.label/1")
+      Problem(fmt::format("schema is \"{}\", not \"teller.label/1\"", schema));
     label_.is_fault = Flag("is_fault");
     label_.fault = Class("fault_class");
     label_.accepted = Classes("accept_classes");
@@ -142,8 +144,10 @@ class Reader {
   }
 
   void ReadCulprit() {
-    const bool control = label_.fault == trace::FaultClass::kNotAFault || label_.fault == trace::FaultClass::kObserverEffect;
-    if (label_.is_fault && control) Problem(fmt::format("is_fault is true, but {} is no fault", trace::Name(label_.fault)));
+    const bool control =
+        label_.fault == trace::FaultClass::kNotAFault || label_.fault == trace::FaultClass::kObserverEffect;
+    if (label_.is_fault && control)
+      Problem(fmt::format("is_fault is true, but {} is no fault", trace::Name(label_.fault)));
     if (!label_.is_fault && !control && label_.fault != trace::FaultClass::kUnknown) {
       Problem(fmt::format("is_fault is false, but {} is a fault", trace::Name(label_.fault)));
     }
@@ -162,7 +166,8 @@ class Reader {
     out.op = Text(*culprit, "operator", false);
     out.module = Text(*culprit, "module", false);
     out.function = Text(*culprit, "function", false);
-    if (!out.layer.empty() && !Has(kLayers, out.layer)) Problem(fmt::format("the culprit's layer \"{}\" is none of the known ones", out.layer.substr(0, 60)));
+    if (!out.layer.empty() && !Has(kLayers, out.layer))
+      Problem(fmt::format("the culprit's layer \"{}\" is none of the known ones", out.layer.substr(0, 60)));
     label_.culprit = std::move(out);
   }
 

@@ -39,10 +39,11 @@ struct Label {
   int64_t world_size = 1;
   std::optional<LabelCulprit> culprit;
   std::vector<int64_t> accepted_ranks;
-  std::vector<int64_t> victims;          ///< ranks; named processes are left out
-  std::optional<Interval> window;        ///< in which the fault was injected; none for controls
-  std::vector<Interval> activations;     ///< exact ones inside the window, where known
-  std::optional<std::vector<std::string>> visible_in;  ///< trace, log, spans, metrics, host, requests; none = not judged
+  std::vector<int64_t> victims;       ///< ranks; named processes are left out
+  std::optional<Interval> window;     ///< in which the fault was injected; none for controls
+  std::vector<Interval> activations;  ///< exact ones inside the window, where known
+  std::optional<std::vector<std::string>>
+      visible_in;  ///< trace, log, spans, metrics, host, requests; none = not judged
 };
 
 /// Reads a label. Every deviation from the form is one line of `problems`; the label holds what could be read.

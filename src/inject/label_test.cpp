@@ -60,7 +60,9 @@ class CheckTest : public testing::Test {
   fs::path folder_;
 };
 
-TEST_F(CheckTest, WholeCaseHasNoProblem) { EXPECT_EQ(Problems(GoodLabel()), std::vector<std::string>()); }
+TEST_F(CheckTest, WholeCaseHasNoProblem) {
+  EXPECT_EQ(Problems(GoodLabel()), std::vector<std::string>());
+}
 
 TEST_F(CheckTest, EachDeviationIsOneLine) {
   const auto with = [](const char* key, const Json& value) {
@@ -91,7 +93,8 @@ TEST_F(CheckTest, EachDeviationIsOneLine) {
 }
 
 TEST_F(CheckTest, BrokenLabelsAndInputsAreSaid) {
-  for (const char* text : {"", "[]", "{", "null", "\xff\xfe", R"({"schema":1,"is_fault":"yes","victims":{},"culprit":3})"}) {
+  for (const char* text :
+       {"", "[]", "{", "null", "\xff\xfe", R"({"schema":1,"is_fault":"yes","victims":{},"culprit":3})"}) {
     std::ofstream(folder_ / "label.json") << text;
     EXPECT_FALSE(CheckCase(folder_.string(), 1).empty()) << text;
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -66,9 +65,11 @@ class HandOverBuilder {
       : store_(store), trees_(trees), graph_(graph) {}
 
   void Build() {
+    waits_at_.resize(graph_.points.size());
+    meeting_ends_.resize(graph_.points.size());
     for (const auto& wait : graph_.waits) {
-      waits_at_.insert(wait.at);
-      if (wait.kind == DependencyKind::kCollective) meeting_ends_.insert(wait.at);
+      waits_at_[wait.at] = true;
+      if (wait.kind == DependencyKind::kCollective) meeting_ends_[wait.at] = true;
     }
     std::map<uint32_t, std::vector<uint32_t>> by_process;
     for (uint32_t lane = 0; lane < graph_.lanes.size(); ++lane) {
@@ -92,14 +93,14 @@ class HandOverBuilder {
     for (uint32_t at = lane.first + 1; at < lane.first + lane.count; ++at) {
       const Nanos now = At(at);
       const bool in_leaf = IsEnd(graph_.points[at]) && graph_.points[at - 1] == graph_.points[at] - 1;
-      if (now - stretch.end >= kShortestHole && !waits_at_.contains(at)) {
+      if (now - stretch.end >= kShortestHole && !waits_at_[at]) {
         holes.push_back({lane_index, at, stretch.end, now, in_leaf});
         stretches.push_back(stretch);
         stretch.first = at;
         stretch.begin = now;
         stretch.meets = false;
       }
-      if (meeting_ends_.contains(at)) stretch.meets = true;
+      if (meeting_ends_[at]) stretch.meets = true;
       stretch.last = at;
       stretch.end = now;
     }
@@ -124,7 +125,7 @@ class HandOverBuilder {
         Link(hole, *it, Latency::kWake);
         break;
       }
-      if (!waits_at_.contains(hole.at)) LinkEnqueued(hole, stretches);
+      if (!waits_at_[hole.at]) LinkEnqueued(hole, stretches);
     }
   }
 
@@ -142,7 +143,7 @@ class HandOverBuilder {
 
   void Link(const Hole& hole, const Stretch& work, Latency kind) {
     const Nanos wake = hole.end - work.end;
-    waits_at_.insert(hole.at);
+    waits_at_[hole.at] = true;
     found_.push_back({hole.at, work.last, wake, kind});
     // The worker's own hole before it: it waited to be handed the work.
     const uint32_t handed = hole.at - 1;
@@ -153,7 +154,9 @@ class HandOverBuilder {
 
   /// The point at `position` begins because of the one at `source`.
   void Start(uint32_t position, uint32_t source, Nanos latency, Latency kind) {
-    if (waits_at_.insert(position).second) found_.push_back({position, source, latency, kind});
+    if (waits_at_[position]) return;
+    waits_at_[position] = true;
+    found_.push_back({position, source, latency, kind});
   }
 
   /// Turns what was found into dependencies, with the typical latency of each process and kind: the single ones are not
@@ -198,7 +201,7 @@ class HandOverBuilder {
       for (const trace::CollectiveMember& member : trees_.collectives[meeting.collective].members) {
         if (store_.kind(member.span.value()) == trace::SpanKind::kKernel) continue;
         const uint32_t at = graph_.position[BeginOf(member.span)];
-        if (waits_at_.contains(at)) continue;
+        if (waits_at_[at]) continue;
         const auto& known = calls[member.process.value()];
         const Nanos begin = At(at);
         auto it = std::upper_bound(known.begin(), known.end(), begin,
@@ -214,8 +217,8 @@ class HandOverBuilder {
   const trace::Store& store_;
   const trace::Trees& trees_;
   Graph& graph_;
-  std::set<uint32_t> waits_at_;      ///< positions that have a dependency
-  std::set<uint32_t> meeting_ends_;  ///< positions where a collective is left
+  std::vector<bool> waits_at_;      ///< by position: has a dependency
+  std::vector<bool> meeting_ends_;  ///< by position: a collective is left here
   std::vector<Found> found_;
 };
 
