@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
+
+#include "retime/time_map.hpp"
 
 namespace teller::retime {
 
@@ -19,10 +22,7 @@ struct Launched {
 class Measurer {
  public:
   Measurer(const trace::Store& store, const trace::Trees& trees, const Graph& graph, const Times& times)
-      : store_(store), graph_(graph), times_(times) {
-    for (uint32_t lane = 0; lane < graph.lanes.size(); ++lane) {
-      if (!graph.lanes[lane].is_stream) host_lanes_[ProcessOf(lane)].push_back(lane);
-    }
+      : store_(store), graph_(graph), times_(times), map_(store, graph, times) {
     for (const auto& link : trees.launches) {
       launched_[store.track_of(link.work.value()).process.value()].push_back(
           {store.spans.begin[link.launch.value()], link.work});
@@ -36,14 +36,12 @@ class Measurer {
 
   StepTime Measure(trace::ProcessRow process, SpanRow mark, Nanos begin, Nanos end) const {
     StepTime out;
-    const auto lanes = host_lanes_.find(process.value());
-    if (lanes == host_lanes_.end()) return out;
-    const uint32_t lane = mark.valid() && graph_.position[BeginOf(mark)] != Graph::kNoPosition
-                              ? LaneOf(graph_.position[BeginOf(mark)])
-                              : Busiest(lanes->second, begin, end);
+    const std::optional<uint32_t> thread = Thread(process, mark, begin, end);
+    if (!thread) return out;
+    const uint32_t lane = *thread;
     Nanos last = end;
-    Nanos new_last = NewTime(lane, end);
-    const Nanos new_begin = NewTime(lane, begin);
+    Nanos new_last = map_.NewTime(lane, end);
+    const Nanos new_begin = map_.NewTime(lane, begin);
     std::map<uint32_t, std::pair<Nanos, Nanos>> streams;  // track -> busy, idle
     std::map<uint32_t, Nanos> stream_ends;
     if (const auto works = launched_.find(process.value()); works != launched_.end()) {
@@ -73,49 +71,19 @@ class Measurer {
   }
 
  private:
-  uint32_t ProcessOf(uint32_t lane) const { return store_.tracks[graph_.lanes[lane].track.value()].process.value(); }
   Nanos At(uint32_t position) const { return RecordedAt(store_, graph_.points[position]); }
-  uint32_t LaneOf(uint32_t position) const {
-    return static_cast<uint32_t>(std::upper_bound(graph_.lanes.begin(), graph_.lanes.end(), position,
-                                                  [](uint32_t at, const Lane& lane) { return at < lane.first; }) -
-                                 graph_.lanes.begin()) -
-           1;
-  }
 
-  /// First position of the lane that was recorded at `at` or later; the lane's end when none was.
-  uint32_t FirstAt(uint32_t lane_index, Nanos at) const {
-    const Lane& lane = graph_.lanes[lane_index];
-    const auto begin = graph_.points.begin() + lane.first;
-    return static_cast<uint32_t>(
-        std::partition_point(begin, begin + lane.count, [&](Point p) { return RecordedAt(store_, p) < at; }) -
-        graph_.points.begin());
-  }
-
-  uint32_t Busiest(const std::vector<uint32_t>& lanes, Nanos begin, Nanos end) const {
-    uint32_t best = lanes.front();
-    uint32_t most = 0;
-    for (const uint32_t lane : lanes) {
-      const uint32_t points = FirstAt(lane, end) - FirstAt(lane, begin);
-      if (points > most) std::tie(best, most) = std::pair(lane, points);
+  /// The thread that the step's mark is on; without a mark the busiest one.
+  std::optional<uint32_t> Thread(trace::ProcessRow process, SpanRow mark, Nanos begin, Nanos end) const {
+    if (mark.valid() && graph_.position[BeginOf(mark)] != Graph::kNoPosition) {
+      return map_.LaneOf(graph_.position[BeginOf(mark)]);
     }
-    return best;
-  }
-
-  /// A recorded time of a lane after the replay: the point at it, or in between in proportion.
-  Nanos NewTime(uint32_t lane_index, Nanos at) const {
-    const Lane& lane = graph_.lanes[lane_index];
-    const uint32_t next = FirstAt(lane_index, at);
-    if (next == lane.first + lane.count) return times_.at[graph_.points[next - 1]] + (at - At(next - 1));
-    const Nanos after = times_.at[graph_.points[next]];
-    if (At(next) == at || next == lane.first) return after - (At(next) - at);
-    const Nanos before = times_.at[graph_.points[next - 1]];
-    const double part = static_cast<double>(at - At(next - 1)) / static_cast<double>(At(next) - At(next - 1));
-    return before + static_cast<Nanos>(part * static_cast<double>(after - before));
+    return map_.BusiestThread(process, begin, end);
   }
 
   Nanos HostWait(uint32_t lane, Nanos begin, Nanos end) const {
-    const uint32_t from = std::max(FirstAt(lane, begin), graph_.lanes[lane].first + 1);
-    const uint32_t to = FirstAt(lane, end);
+    const uint32_t from = std::max(map_.FirstAt(lane, begin), graph_.lanes[lane].first + 1);
+    const uint32_t to = map_.FirstAt(lane, end);
     Nanos sum = 0;
     for (uint32_t at = from; at < to; ++at) {
       const Nanos recorded = At(at) - At(at - 1);
@@ -127,7 +95,7 @@ class Measurer {
   const trace::Store& store_;
   const Graph& graph_;
   const Times& times_;
-  std::map<uint32_t, std::vector<uint32_t>> host_lanes_;  ///< by process
+  TimeMap map_;
   std::map<uint32_t, std::vector<Launched>> launched_;    ///< by process; order: by launch
 };
 

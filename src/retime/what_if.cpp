@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 
+#include "retime/calls.hpp"
 #include "retime/typical.hpp"
 
 namespace teller::retime {
@@ -14,35 +14,16 @@ namespace teller::retime {
 namespace {
 
 using trace::Nanos;
-using trace::SpanRow;
 using trace::Step;
 
 base::Error NotFound(std::string message) {
   return {base::Code::kNotFound, std::move(message)};
 }
 
-/// GPU work, by the call that launched it.
-struct Launched {
-  SpanRow launch;
-  SpanRow work;
-};
-
-/// The calls of an operator in one step.
-struct StepCalls {
-  uint32_t step = 0;  ///< index into Trees::steps
-  std::vector<SpanRow> calls;
-  Nanos total = 0;
-};
-
 class Asker {
  public:
   Asker(const trace::Store& store, const trace::Trees& trees, const Question& question)
-      : store_(store), trees_(trees), question_(question), spans_(store.spans) {
-    for (const auto& link : trees.launches) launched_.push_back({link.launch, link.work});
-    std::sort(launched_.begin(), launched_.end(), [](const Launched& a, const Launched& b) {
-      return std::pair(a.launch, a.work) < std::pair(b.launch, b.work);
-    });
-  }
+      : store_(store), trees_(trees), question_(question), spans_(store.spans), finder_(store, trees) {}
 
   base::Result<Answer> Ask() {
     std::vector<uint32_t> steps;
@@ -51,11 +32,11 @@ class Asker {
         steps.push_back(s);
     }
     if (steps.empty()) return NotFound(NoStep());
-    auto name = FindName(steps);
+    auto name = finder_.FindName(steps, question_.op);
     if (!name) return name.error();
     StepCalls chosen;
     for (const uint32_t step : steps) {
-      StepCalls calls = CallsIn(step, *name);
+      StepCalls calls = finder_.CallsIn(step, *name);
       if (chosen.calls.empty() || calls.total > chosen.total) chosen = std::move(calls);
     }
     Answer answer;
@@ -80,83 +61,6 @@ class Asker {
                        *known.begin(), *known.rbegin());
   }
 
-  bool Is(uint32_t row, base::StringId name) const { return spans_.name[row] == name && Counts(row); }
-  bool Counts(uint32_t row) const {
-    switch (store_.kind(row)) {
-      case trace::SpanKind::kService:
-      case trace::SpanKind::kProfiler:
-      case trace::SpanKind::kOverhead:
-      case trace::SpanKind::kSync:
-      case trace::SpanKind::kGpuAnnotation: return false;
-      default: return true;
-    }
-  }
-
-  /// Calls `visit` for the spans of the step's process that begin in it, and for GPU work launched in it.
-  template <class Visit>
-  void ForEachIn(uint32_t step_index, Visit visit) const {
-    const Step& step = trees_.steps[step_index];
-    for (const trace::Track& track : store_.tracks) {
-      if (track.process != step.process || track.is_stream) continue;
-      const auto first = spans_.begin.begin() + track.first_span;
-      auto it = std::lower_bound(first, first + track.span_count, step.begin);
-      for (; it != first + track.span_count && *it < step.end; ++it) {
-        const auto row = static_cast<uint32_t>(it - spans_.begin.begin());
-        visit(row);
-        auto launch = std::lower_bound(launched_.begin(), launched_.end(), SpanRow(row),
-                                       [](const Launched& l, SpanRow r) { return l.launch < r; });
-        for (; launch != launched_.end() && launch->launch == SpanRow(row); ++launch) visit(launch->work.value());
-      }
-    }
-  }
-
-  /// The one name that was asked for.
-  base::Result<base::StringId> FindName(const std::vector<uint32_t>& steps) const {
-    std::set<base::StringId> fitting;
-    std::optional<base::StringId> exact;
-    for (const uint32_t step : steps) {
-      ForEachIn(step, [&](uint32_t row) {
-        if (!Counts(row)) return;
-        const std::string_view name = store_.name(row);
-        if (name == question_.op) exact = spans_.name[row];
-        if (name.find(question_.op) != std::string_view::npos) fitting.insert(spans_.name[row]);
-      });
-    }
-    if (exact) return *exact;
-    if (fitting.empty()) {
-      return NotFound(fmt::format("nothing named \"{}\" in step {}; \"teller tree --step {}\" lists what is",
-                                  question_.op, question_.step, question_.step));
-    }
-    if (fitting.size() == 1) return *fitting.begin();
-    constexpr size_t kListed = 4;
-    std::string names;
-    size_t listed = 0;
-    for (const base::StringId id : fitting) {
-      if (listed++ == kListed) break;
-      names += (names.empty() ? "" : ", ") + std::string(store_.text(id).substr(0, 60));
-    }
-    return NotFound(fmt::format("\"{}\" fits {} names in step {}: {}{}", question_.op, fitting.size(), question_.step,
-                                names, fitting.size() > kListed ? ", ..." : ""));
-  }
-
-  /// Outermost calls of that name, in order of time.
-  StepCalls CallsIn(uint32_t step, base::StringId name) const {
-    StepCalls found;
-    found.step = step;
-    ForEachIn(step, [&](uint32_t row) {
-      if (!Is(row, name)) return;
-      for (SpanRow up = spans_.parent[row]; up.valid(); up = spans_.parent[up.value()]) {
-        if (spans_.name[up.value()] == name) return;
-      }
-      found.calls.push_back(SpanRow(row));
-      found.total += spans_.duration[row];
-    });
-    std::sort(found.calls.begin(), found.calls.end(), [&](SpanRow a, SpanRow b) {
-      return std::pair(spans_.begin[a.value()], a) < std::pair(spans_.begin[b.value()], b);
-    });
-    return found;
-  }
-
   /// What the n-th call takes in other steps of as many calls; all calls where no other step has as many.
   std::vector<Nanos> Normal(const StepCalls& chosen, base::StringId name, Answer& answer) const {
     std::vector<std::vector<Nanos>> by_place(chosen.calls.size());
@@ -166,7 +70,7 @@ class Asker {
     for (uint32_t s = 0; s < trees_.steps.size(); ++s) {
       const bool same = s == chosen.step || trees_.steps[s].observer || trees_.steps[s].kind != kind;
       if (same) continue;
-      const StepCalls other = CallsIn(s, name);
+      const StepCalls other = finder_.CallsIn(s, name);
       if (!other.calls.empty()) totals.push_back(other.total);
       for (size_t i = 0; i < other.calls.size(); ++i) {
         const Nanos duration = spans_.duration[other.calls[i].value()];
@@ -211,24 +115,9 @@ class Asker {
       if (to.kind == Wanted::Kind::kDuration) factor = recorded > 0 ? static_cast<double>(to.duration) / recorded : 1;
       if (to.kind == Wanted::Kind::kNormal) factor = recorded > 0 ? static_cast<double>(wanted[i]) / recorded : 1;
       answer.calls_wanted += static_cast<Nanos>(std::nearbyint(recorded * factor));
-      changes.spans.push_back({chosen.calls[i], factor});
-      ScaleLaunched(chosen.calls[i], factor, changes);
+      finder_.Scale(chosen.calls[i], factor, changes);
     }
     return changes;
-  }
-
-  /// GPU work that a call launched, directly or in what it called.
-  void ScaleLaunched(SpanRow call, double factor, Changes& changes) const {
-    const trace::Track& track = store_.track_of(call.value());
-    if (track.is_stream) return;
-    const Nanos end = spans_.end(call.value());
-    auto launch = std::lower_bound(launched_.begin(), launched_.end(), call,
-                                   [](const Launched& l, SpanRow r) { return l.launch < r; });
-    // Spans below a call follow it in its track's rows.
-    for (; launch != launched_.end() && launch->launch.value() < track.first_span + track.span_count; ++launch) {
-      if (spans_.begin[launch->launch.value()] >= end) break;
-      changes.spans.push_back({launch->work, factor});
-    }
   }
 
   void Replays(uint32_t chosen, const Changes& changes, Answer& answer) const {
@@ -257,7 +146,7 @@ class Asker {
   const trace::Trees& trees_;
   const Question& question_;
   const trace::Spans& spans_;
-  std::vector<Launched> launched_;  ///< order: by launch
+  const CallFinder finder_;
 };
 
 }  // namespace

@@ -68,7 +68,7 @@ class WhatIf(Case):
     def test_questions_without_an_answer_are_refused_in_one_line(self):
         self.make()
         for args, words in ((("--step", "99", "--op", "aten::mm"), "no step 99"),
-                            (("--step", "3", "--op", "aten::nothing"), "nothing named"),
+                            (("--step", "3", "--op", "aten::nothing"), "nothing is named"),
                             (("--step", "3", "--op", "a"), "fits"),
                             (("--step", "3", "--op", "aten::mm", "--rank", "7"), "rank 7"),
                             (("--step", "3", "--op", "aten::mm", "--to", "-4ms"), "no time to change to"),
