@@ -1,6 +1,6 @@
-// Speed of re-timing: building the dependency graph and replaying a run, against building the trees of the same run. The
-// run is made in memory: ranks with a host thread that launches kernels below operators and interpreter frames, a stream,
-// and an all-reduce each layer. Usage: bench_retime [SPANS] [ROUNDS]
+// Speed of re-timing: building the dependency graph and replaying a run, against building the trees of the same run.
+// The run is made in memory: ranks with a host thread that launches kernels below operators and interpreter frames, a
+// stream, and an all-reduce each layer. Usage: bench_retime [SPANS] [ROUNDS]
 
 #include <algorithm>
 #include <chrono>
@@ -84,7 +84,8 @@ std::vector<std::vector<Kernel>> Kernels(size_t steps) {
 trace::Store MakeRun(size_t spans) {
   trace::Store store;
   store.files.push_back({});
-  for (int kind = 0; kind < trace::kSpanKinds; ++kind) store.categories.push_back({"c", static_cast<trace::SpanKind>(kind)});
+  for (int kind = 0; kind < trace::kSpanKinds; ++kind)
+    store.categories.push_back({"c", static_cast<trace::SpanKind>(kind)});
   const auto name = [&](const std::string& text) { return store.strings.Intern(text); };
   const size_t per_step = kLayers * (1 + (kOps + 1) * 4) + 1;
   const size_t steps = std::max<size_t>(1, spans / kRanks / per_step);
@@ -153,10 +154,12 @@ int main(int argc, char** argv) {
     rows = store.spans.size();
     cut = times.dependencies_cut;
     const trace::SpanRow last(static_cast<uint32_t>(rows - 1));
-    drift = static_cast<double>(times.end(last) - store.spans.end(last.value())) / static_cast<double>(store.spans.end(last.value()) - base::kSecond);
+    drift = static_cast<double>(times.end(last) - store.spans.end(last.value())) /
+            static_cast<double>(store.spans.end(last.value()) - base::kSecond);
   }
-  std::printf("spans %zu dependencies cut %lu, last kernel ends %+.2f %% off\n", rows, static_cast<unsigned long>(cut), 100 * drift);
-  std::printf("trees %.2f s, graph %.2f s, replay %.2f s: re-timing takes %.2f x the time of the trees\n", build, graph_time, replay,
-              (graph_time + replay) / build);
+  std::printf("spans %zu dependencies cut %lu, last kernel ends %+.2f %% off\n", rows, static_cast<unsigned long>(cut),
+              100 * drift);
+  std::printf("trees %.2f s, graph %.2f s, replay %.2f s: re-timing takes %.2f x the time of the trees\n", build,
+              graph_time, replay, (graph_time + replay) / build);
   return 0;
 }

@@ -11,7 +11,9 @@
 #include <new>
 #include <set>
 
+#include "cli/lab.hpp"
 #include "cli/options.hpp"
+#include "cli/talk.hpp"
 #include "cli/terminal.hpp"
 #include "engine/engine.hpp"
 #include "report/diagnosis_html.hpp"
@@ -28,22 +30,6 @@
 namespace teller::cli {
 
 namespace {
-
-constexpr int kDone = 0;
-constexpr int kFound = 1;
-constexpr int kFailed = 2;
-constexpr int kLostInput = 3;
-
-void Say(std::string_view text) {
-  const std::string line = "teller: " + report::Printable(text) + "\n";
-  // Nothing can be done about a standard error that takes no text.
-  if (write(STDERR_FILENO, line.data(), line.size()) < 0) return;
-}
-
-int Fail(std::string_view text) {
-  Say(text);
-  return kFailed;
-}
 
 uint64_t PeakBytes() {
   rusage usage{};
@@ -218,6 +204,12 @@ class Session {
     return report::WritePerfetto(run_, diagnosis, [&](std::string_view text) { return output.Write(text); });
   }
 
+  /// Commands that read runs of their own are no sessions.
+  template <class What>
+  base::Status Run(const What&, Output&) {
+    return base::Error{.code = base::Code::kUsage, .message = "no command on one run"};
+  }
+
   const Command& command_;
   engine::Options options_;
   engine::Run run_;
@@ -232,6 +224,7 @@ int RunProgram(int argc, const char* const* argv) {
   std::signal(SIGXFSZ, SIG_IGN);
   const Parsed parsed = ParseArguments(argc, argv);
   if (!parsed.error.empty()) return Fail(parsed.error);
+  if (parsed.command && IsLab(*parsed.command)) return RunLab(*parsed.command);
   if (parsed.command) return Session(*parsed.command).Execute();
   auto output = Output::Open("");
   const base::Status written = output->Write(parsed.text);

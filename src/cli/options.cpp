@@ -25,6 +25,7 @@ struct All {
   RequestOptions request;
   WhatIfOptions what_if;
   ExportOptions exported;
+  LabRetimeOptions retime;
 };
 
 void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
@@ -105,6 +106,39 @@ void AddCommands(CLI::App& app, All& all) {
   exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
 }
 
+/// The same for a factor by which something takes longer.
+std::string ScaleProblem(const std::string& text) {
+  double value = 0;
+  if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= 1000) return {};
+  return "a scale is from 1 to 1000, not \"" + text + "\"";
+}
+
+void AddLab(CLI::App& app, All& all) {
+  CLI::App* lab = app.add_subcommand("lab", "Fault laboratory: labelled cases");
+  lab->require_subcommand(1);
+  CLI::App* list = lab->add_subcommand("list", "Say which faults can be made");
+  list->add_option("-o,--output", all.common.output, "Write here instead of standard output")->type_name("FILE");
+
+  CLI::App* check = lab->add_subcommand("check", "Check labelled cases: form, files, times; one line a problem");
+  AddCommon(*check, all.common, "Folders with cases in them");
+
+  CLI::App* retime =
+      lab->add_subcommand("retime", "Make a case of a recorded run, re-timed as if a fault had been there");
+  AddCommon(*retime, all.common, "Run directory or trace file; -o names the folder for the case");
+  retime->add_option("--fault", all.retime.fault, "Which (lab list)")->required()->type_name("FAULT");
+  retime->add_option("--rank", all.retime.rank, "Whose; by default the seed chooses")->type_name("R");
+  retime->add_option("--peer", all.retime.peer, "slow-link: the other end; by default any")->type_name("R");
+  retime->add_option("--op", all.retime.op, "slow-operator: its name, or a part that no other has")->type_name("NAME");
+  retime->add_option("--scale", all.retime.scale, "How many times longer, from 1 to 1000")
+      ->check(CLI::Validator(ScaleProblem, ""))
+      ->type_name("F");
+  retime->add_option("--length", all.retime.length, "pause: how long")->type_name("TIME");
+  retime->add_option("--first-step", all.retime.first_step, "By default the middle third of the steps")->type_name("N");
+  retime->add_option("--last-step", all.retime.last_step, "By default as long as the middle third, or the first alone")
+      ->type_name("N");
+  retime->add_option("--seed", all.retime.seed, "What is not named follows from it")->type_name("N");
+}
+
 Command Chosen(const CLI::App& app, All& all) {
   Command command{.common = all.common, .what = all.diagnose};
   if (app.got_subcommand("inspect")) command.what = all.inspect;
@@ -114,6 +148,12 @@ Command Chosen(const CLI::App& app, All& all) {
   if (app.got_subcommand("request")) command.what = all.request;
   if (app.got_subcommand("whatif")) command.what = all.what_if;
   if (app.got_subcommand("export")) command.what = all.exported;
+  if (app.got_subcommand("lab")) {
+    const CLI::App* lab = app.get_subcommand("lab");
+    if (lab->got_subcommand("list")) command.what = LabListOptions();
+    if (lab->got_subcommand("check")) command.what = LabCheckOptions();
+    if (lab->got_subcommand("retime")) command.what = all.retime;
+  }
   return command;
 }
 
@@ -122,7 +162,8 @@ std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) 
   if (argc < 2 || !app.get_subcommands().empty()) return {};
   const std::string word = argv[1];
   if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
-  return "unknown command \"" + word + "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, export";
+  return "unknown command \"" + word +
+         "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, export, lab";
 }
 
 /// CLI11's messages may have several lines.
@@ -147,6 +188,7 @@ Parsed ParseArguments(int argc, const char* const* argv) {
   app.footer(kExitCodes);
   app.require_subcommand(1);
   AddCommands(app, all);
+  AddLab(app, all);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
@@ -157,7 +199,9 @@ Parsed ParseArguments(int argc, const char* const* argv) {
     const std::string unknown = UnknownWord(app, argc, argv);
     return Refused(unknown.empty() ? wrong.what() : unknown);
   }
-  if (all.common.paths.empty() && all.common.logs.empty()) return Refused("no input named; give a PATH or --logs FILE");
+  const bool reads = !std::holds_alternative<LabListOptions>(Chosen(app, all).what);
+  if (reads && all.common.paths.empty() && all.common.logs.empty())
+    return Refused("no input named; give a PATH or --logs FILE");
   return {.command = Chosen(app, all), .text = {}, .error = {}};
 }
 

@@ -60,11 +60,27 @@ struct ExportOptions {
   std::string to = "perfetto";
 };
 
+struct LabListOptions {};
+
+struct LabCheckOptions {};
+
+struct LabRetimeOptions {
+  std::string fault;
+  std::optional<int> rank;
+  std::optional<int> peer;
+  std::string op;
+  double scale = 3;
+  std::string length = "250ms";
+  std::optional<uint32_t> first_step;
+  std::optional<uint32_t> last_step;
+  uint64_t seed = 1;
+};
+
 /// What the user asked for.
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
-               WhatIfOptions, ExportOptions>
+               WhatIfOptions, ExportOptions, LabListOptions, LabCheckOptions, LabRetimeOptions>
       what;
 };
 

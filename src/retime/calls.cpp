@@ -44,7 +44,8 @@ void CallFinder::ForEachIn(uint32_t step_index, Visit visit) const {
     for (auto it = std::lower_bound(first, end, step.begin); it != end && *it < step.end; ++it) {
       const auto row = static_cast<uint32_t>(it - spans_.begin.begin());
       visit(row);
-      for (auto launch = FirstLaunch(SpanRow(row)); launch != launched_.end() && launch->launch == SpanRow(row); ++launch) {
+      for (auto launch = FirstLaunch(SpanRow(row)); launch != launched_.end() && launch->launch == SpanRow(row);
+           ++launch) {
         visit(launch->work.value());
       }
     }

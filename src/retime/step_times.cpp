@@ -96,7 +96,7 @@ class Measurer {
   const Graph& graph_;
   const Times& times_;
   TimeMap map_;
-  std::map<uint32_t, std::vector<Launched>> launched_;    ///< by process; order: by launch
+  std::map<uint32_t, std::vector<Launched>> launched_;  ///< by process; order: by launch
 };
 
 }  // namespace

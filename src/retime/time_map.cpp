@@ -18,7 +18,8 @@ TimeMap::TimeMap(const trace::Store& store, const Graph& graph, const Times& tim
 uint32_t TimeMap::FirstAt(uint32_t lane_index, Nanos at) const {
   const Lane& lane = graph_.lanes[lane_index];
   const auto begin = graph_.points.begin() + lane.first;
-  const auto first = std::partition_point(begin, begin + lane.count, [&](Point p) { return RecordedAt(store_, p) < at; });
+  const auto first =
+      std::partition_point(begin, begin + lane.count, [&](Point p) { return RecordedAt(store_, p) < at; });
   return static_cast<uint32_t>(first - graph_.points.begin());
 }
 

@@ -15,8 +15,8 @@ class TimeMap {
 
   /// First position of the lane that was recorded at `at` or later; the lane's end when none was.
   uint32_t FirstAt(uint32_t lane, trace::Nanos at) const;
-  /// The new time: of the point at it, or in between in proportion; before and behind the lane's points as far from them
-  /// as recorded.
+  /// The new time: of the point at it, or in between in proportion; before and behind the lane's points as far from
+  /// them as recorded.
   trace::Nanos NewTime(uint32_t lane, trace::Nanos at) const;
   uint32_t LaneOf(uint32_t position) const;
   /// The thread of the process with most points in [begin, end); no value for a process without threads.

@@ -1,0 +1,108 @@
+#include "cli/lab.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/talk.hpp"
+#include "cli/terminal.hpp"
+#include "engine/engine.hpp"
+#include "inject/check.hpp"
+#include "inject/retime_case.hpp"
+#include "report/printable.hpp"
+#include "report/units.hpp"
+#include "retime/what_if.hpp"
+
+namespace teller::cli {
+
+namespace {
+
+base::Status Print(const CommonOptions& common, const std::string& text) {
+  auto output = Output::Open(common.output);
+  if (!output) return output.error();
+  TELLER_TRY(output->Write(text));
+  return output->Close();
+}
+
+int Finish(const base::Status& written, int status) { return written.ok() ? status : Fail(written.error().Text()); }
+
+/// The fault that the options ask for.
+base::Result<inject::Plant> PlantOf(const LabRetimeOptions& what) {
+  inject::Plant plant;
+  plant.fault = what.fault;
+  plant.rank = what.rank;
+  plant.peer = what.peer;
+  plant.op = what.op;
+  plant.scale = what.scale;
+  plant.first_step = what.first_step;
+  plant.last_step = what.last_step;
+  plant.seed = what.seed;
+  const auto length = retime::ParseWanted(what.length);
+  if (!length || length->kind != retime::Wanted::Kind::kDuration) {
+    return base::Error{base::Code::kUsage, "\"" + what.length + "\" is no duration; write it as 250ms"};
+  }
+  plant.length = length->duration;
+  return plant;
+}
+
+int Run(const CommonOptions& common, const LabListOptions&) {
+  std::string text = "Faults that \"teller lab retime\" can put into a recorded run:\n";
+  for (const inject::PlantKind& kind : inject::PlantKinds()) text += fmt::format("  {:<14} {}\n", kind.name, kind.what);
+  return Finish(Print(common, text), kDone);
+}
+
+int Run(const CommonOptions& common, const LabCheckOptions&) {
+  std::string text;
+  size_t checked = 0;
+  size_t wrong = 0;
+  for (const std::string& root : common.paths) {
+    const auto cases = inject::FindCases(root);
+    if (!cases) return Fail(cases.error().Text());
+    for (const std::string& folder : *cases) {
+      const auto problems = inject::CheckCase(folder, common.threads);
+      ++checked;
+      wrong += !problems.empty();
+      for (const std::string& problem : problems) text += report::Printable(folder + ": " + problem) + "\n";
+    }
+  }
+  text += fmt::format("{} checked, {} with problems\n", report::Count(checked, "case"), wrong);
+  return Finish(Print(common, text), wrong == 0 ? kDone : kFailed);
+}
+
+int Run(const CommonOptions& common, const LabRetimeOptions& what) {
+  if (common.paths.size() != 1) return Fail("one run is re-timed at a time; name one PATH");
+  if (common.output.empty()) return Fail("name the folder for the case with -o CASE");
+  const auto plant = PlantOf(what);
+  if (!plant) return Fail(plant.error().Text());
+  engine::Options options;
+  options.inputs = {.paths = common.paths, .logs = {}};
+  options.threads = common.threads;
+  const auto run = engine::Open(options);
+  if (!run) return Fail(run.error().Text());
+  const auto made = inject::MakeRetimedCase(*run, common.paths.front(), *plant, common.output);
+  if (!made) return Fail(made.error().Text());
+  if (common.quiet) return kDone;
+  const inject::LabelCulprit& culprit = *made->label.culprit;
+  Say(fmt::format("{}: {} of {}{}; {} with {} moved; its steps take {} instead of {}", common.output, what.fault,
+                  culprit.rank ? fmt::format("rank {}", *culprit.rank) : "the process", culprit.op.empty() ? "" : ", " + culprit.op,
+                  report::Count(made->files, "trace"), report::Count(made->events.moved, "span"), report::Duration(made->changed),
+                  report::Duration(made->recorded)));
+  return kDone;
+}
+
+/// Not a verb of the laboratory.
+template <class What>
+int Run(const CommonOptions&, const What&) {
+  return Fail("no command of the laboratory");
+}
+
+}  // namespace
+
+bool IsLab(const Command& command) {
+  return std::holds_alternative<LabListOptions>(command.what) || std::holds_alternative<LabCheckOptions>(command.what) ||
+         std::holds_alternative<LabRetimeOptions>(command.what);
+}
+
+int RunLab(const Command& command) {
+  return std::visit([&](const auto& what) { return Run(command.common, what); }, command.what);
+}
+
+}  // namespace teller::cli

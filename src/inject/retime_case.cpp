@@ -1,0 +1,229 @@
+#include "inject/retime_case.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "retime/time_map.hpp"
+
+namespace teller::inject {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+using base::Nanos;
+
+base::Error CannotWrite(const fs::path& path) { return {base::Code::kUnreadable, "cannot be written", path.string()}; }
+
+/// A file that is written; closing says whether all of it arrived.
+class Output {
+ public:
+  explicit Output(const fs::path& path) : path_(path), file_(std::fopen(path.c_str(), "wb"), &std::fclose) {}
+
+  base::Status Write(std::string_view text) {
+    if (!file_ || std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) return CannotWrite(path_);
+    return {};
+  }
+  base::Status Close() {
+    if (!file_ || std::fclose(file_.release()) != 0) return CannotWrite(path_);
+    return {};
+  }
+
+ private:
+  fs::path path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+/// A folder that is gone unless it was kept.
+class Draft {
+ public:
+  explicit Draft(fs::path path) : path_(std::move(path)) {}
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    std::error_code error;
+    if (!kept_) fs::remove_all(path_, error);
+  }
+  const fs::path& path() const { return path_; }
+  base::Status KeepAs(const fs::path& name) {
+    std::error_code error;
+    fs::rename(path_, name, error);
+    if (error) return CannotWrite(name);
+    kept_ = true;
+    return {};
+  }
+
+ private:
+  fs::path path_;
+  bool kept_ = false;
+};
+
+template <class T>
+Json OrNull(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+class Maker {
+ public:
+  Maker(const engine::Run& run, const std::string& root, const Plant& plant)
+      : run_(run), root_(root), plant_(plant), graph_(retime::BuildGraph(run.store, run.trees)) {}
+
+  base::Result<MadeCase> Make(const fs::path& folder) {
+    std::error_code error;
+    if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder.string()};
+    auto planned = PlanFault(run_, plant_);
+    if (!planned) return planned.error();
+    planted_ = std::move(*planned);
+    times_ = retime::Replay(run_.store, run_.trees, graph_, planted_.changes);
+    Draft part(folder.string() + ".part");
+    fs::create_directories(part.path() / "traces", error);
+    if (error) return CannotWrite(part.path());
+    TELLER_TRY(WriteTraces(part.path() / "traces"));
+    MoveLabel();
+    TELLER_TRY(WriteLabel(part.path() / "label.json", folder.filename().string()));
+    TELLER_TRY(part.KeepAs(folder));
+    return std::move(made_);
+  }
+
+ private:
+  fs::path Locate(const std::string& name) const {
+    std::error_code error;
+    return fs::is_directory(root_, error) ? fs::path(root_) / name : fs::path(root_);
+  }
+
+  base::Status WriteTraces(const fs::path& folder) {
+    const retime::TimeMap map(run_.store, graph_, times_);
+    std::set<std::string> names;
+    for (uint32_t f = 0; f < run_.store.files.size(); ++f) {
+      const trace::File& file = run_.store.files[f];
+      if (file.kind != "kineto" || file.spans == 0) continue;
+      const fs::path source = Locate(file.path);
+      std::error_code error;
+      if (!fs::is_regular_file(source, error)) {
+        return base::Error{base::Code::kUnsupported, "lies in an archive; unpack the run first", file.path};
+      }
+      std::string name = file.rank ? fmt::format("rank{}.json", *file.rank) : fmt::format("trace{}.json", made_.files);
+      if (!names.insert(name).second) name = fmt::format("trace{}.json", made_.files);
+      Output output(folder / name);
+      auto counts = RewriteTrace(run_, map, times_, trace::FileRow(f), source.string(), [&](std::string_view text) { return output.Write(text); });
+      if (!counts) return counts.error();
+      TELLER_TRY(output.Close());
+      ++made_.files;
+      made_.events.moved += counts->moved;
+      made_.events.carried += counts->carried;
+    }
+    if (made_.files > 0) return {};
+    return base::Error{base::Code::kUnsupported, "the run has no Chrome trace that could be written again", root_};
+  }
+
+  /// New begin and end of a step.
+  Interval Moved(uint32_t step) const {
+    const trace::Step& s = run_.trees.steps[step];
+    const retime::TimeMap map(run_.store, graph_, times_);
+    const auto lane = map.BusiestThread(s.process, s.begin, s.end);
+    if (!lane) return {s.begin, s.end};
+    return {map.NewTime(*lane, s.begin), map.NewTime(*lane, s.end)};
+  }
+
+  void MoveLabel() {
+    made_.label = planted_.label;
+    Interval& window = *made_.label.window;
+    if (plant_.fault == "pause") {
+      const trace::SpanRow row = planted_.changes.pauses.front().before;
+      window = {times_.begin(row) - plant_.length, times_.begin(row)};
+      made_.label.activations = {window};
+    } else {
+      window = {Moved(planted_.steps.front()).begin, Moved(planted_.steps.back()).end};
+    }
+    const trace::Step& first = run_.trees.steps[planted_.steps.front()];
+    for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) {
+      if (run_.trees.steps[s].process != first.process) continue;
+      const Interval moved = Moved(s);
+      made_.recorded += run_.trees.steps[s].duration();
+      made_.changed += moved.end - moved.begin;
+    }
+  }
+
+  Json AbnormalSteps() const {
+    std::map<uint32_t, std::vector<uint32_t>> by_index;
+    for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) by_index[run_.trees.steps[s].index].push_back(s);
+    Json steps = Json::array();
+    for (const uint32_t step : planted_.steps) {
+      Json ranks = Json::array();
+      for (const uint32_t s : by_index[run_.trees.steps[step].index]) {
+        const Interval moved = Moved(s);
+        ranks.push_back({moved.begin, moved.end});
+      }
+      steps.push_back({{"index", run_.trees.steps[step].index}, {"annotation", run_.trees.steps[step].name}, {"ranks", std::move(ranks)}});
+    }
+    return steps;
+  }
+
+  base::Status WriteLabel(const fs::path& path, const std::string& name) const {
+    const Label& label = made_.label;
+    Json accepted = Json::array();
+    for (const trace::FaultClass fault : label.accepted) accepted.push_back(trace::Name(fault));
+    Json activations = Json::array();
+    for (const Interval& interval : label.activations) activations.push_back({interval.begin, interval.end});
+    Json victims = Json::array();
+    const LabelCulprit& culprit = *label.culprit;
+    for (int64_t rank = 0; rank < label.world_size; ++rank) {
+      if (culprit.rank && rank != *culprit.rank) victims.push_back(rank);
+    }
+    const Json json = {{"schema", "teller.label/1"},
+                       {"case", name},
+                       {"is_fault", label.is_fault},
+                       {"fault_class", trace::Name(label.fault)},
+                       {"accept_classes", std::move(accepted)},
+                       {"fault_kind", label.kind},
+                       {"stack", label.stack},
+                       {"source", "retimed"},
+                       {"world_size", label.world_size},
+                       {"culprit",
+                        {{"rank", OrNull(culprit.rank)},
+                         {"process", OrNull(culprit.process)},
+                         {"layer", culprit.layer},
+                         {"operator", OrNull(culprit.op)},
+                         {"module", nullptr},
+                         {"function", nullptr},
+                         {"log_record", nullptr}}},
+                       {"accept_ranks", label.accepted_ranks.empty() ? Json(nullptr) : Json(label.accepted_ranks)},
+                       {"victims", std::move(victims)},
+                       {"t_start_ns", label.window->begin},
+                       {"t_end_ns", label.window->end},
+                       {"intervals_ns", std::move(activations)},
+                       {"abnormal_steps", AbnormalSteps()},
+                       {"ignore_steps", Json::array()},
+                       {"observer_ns", Json::array()},
+                       {"visible_in", *label.visible_in},
+                       {"seed", plant_.seed},
+                       {"params", {{"scale", plant_.scale}, {"length_ns", plant_.length}}}};
+    Output output(path);
+    TELLER_TRY(output.Write(json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n"));
+    return output.Close();
+  }
+
+  const engine::Run& run_;
+  const std::string& root_;
+  const Plant& plant_;
+  const retime::Graph graph_;
+  Planted planted_;
+  retime::Times times_;
+  MadeCase made_;
+};
+
+}  // namespace
+
+base::Result<MadeCase> MakeRetimedCase(const engine::Run& run, const std::string& root, const Plant& plant, const std::string& folder) {
+  return Maker(run, root, plant).Make(folder);
+}
+
+}  // namespace teller::inject
