@@ -20,11 +20,13 @@
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
 #include "report/inspect.hpp"
+#include "report/learned_graphs.hpp"
 #include "report/logs.hpp"
 #include "report/perfetto.hpp"
 #include "report/printable.hpp"
 #include "report/requests.hpp"
 #include "report/tree_text.hpp"
+#include "report/units.hpp"
 #include "report/what_if.hpp"
 
 namespace teller::cli {
@@ -43,7 +45,7 @@ class Session {
   explicit Session(const Command& command) : command_(command) {}
 
   int Execute() {
-    options_.inputs = {.paths = command_.common.paths, .logs = command_.common.logs};
+    options_.inputs = {.paths = command_.common.paths, .logs = command_.common.logs, .graphs = command_.common.graphs};
     options_.threads = command_.common.threads;
     {
       const std::unique_ptr<base::Progress> progress = MakeProgress(command_.common.quiet);
@@ -199,6 +201,28 @@ class Session {
     return output.Write(report::WhatIfToText(run_, answer_, Text()));
   }
 
+  base::Status Check(const GraphsLearnOptions&) {
+    uint64_t left_out = 0;
+    learned_ = engine::LearnGraphs(run_, left_out);
+    if (learned_.empty()) {
+      return base::Error{base::Code::kNotFound,
+                         "nothing to learn: no capture of a graph and no step with modules or operators is in here; "
+                         "record the warm-up, or a few steps without graphs, with Python frames (with_stack)",
+                         command_.common.paths.empty() ? std::string() : command_.common.paths.front()};
+    }
+    size_t launches = 0;
+    for (const auto& sequence : learned_) launches += sequence.launches.size();
+    if (command_.common.quiet) return {};
+    Say(fmt::format("learned {} of {} kernels and copies{}", report::Count(learned_.size(), "sequence"),
+                    report::Count(launches),
+                    left_out > 0 ? fmt::format("; {} more left out, a file is bounded", report::Count(left_out)) : ""));
+    return {};
+  }
+
+  base::Status Run(const GraphsLearnOptions&, Output& output) {
+    return output.Write(report::GraphsToJsonLines(run_.store, learned_));
+  }
+
   base::Status Run(const ExportOptions&, Output& output) {
     const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
     return report::WritePerfetto(run_, diagnosis, [&](std::string_view text) { return output.Write(text); });
@@ -214,6 +238,7 @@ class Session {
   engine::Options options_;
   engine::Run run_;
   retime::Answer answer_;  ///< of whatif
+  std::vector<trace::LearnedSequence> learned_;
   bool found_ = false;
 };
 

@@ -33,6 +33,9 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
   app.add_option("--logs", common.logs, "Read this file as a log whatever it looks like (repeatable)")
       ->type_name("FILE")
       ->allow_extra_args(false);
+  app.add_option("--graphs", common.graphs, "Take modules of replayed graphs from this learned file (repeatable)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("-o,--output", common.output, "Write here instead of standard output")->type_name("FILE");
   app.add_option("--threads", common.threads, "Worker threads; 0 = one per core")
       ->type_name("N")
@@ -104,6 +107,14 @@ void AddCommands(CLI::App& app, All& all) {
   CLI::App* exported = app.add_subcommand("export", "Write the trace with the findings marked, for other viewers");
   AddCommon(*exported, all.common, "Run directory, trace files, logs or patterns");
   exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
+
+  CLI::App* graphs =
+      app.add_subcommand("graphs", "Learn what kernels of CUDA and HIP graphs belong to, for later runs");
+  graphs->require_subcommand(1);
+  CLI::App* learn = graphs->add_subcommand(
+      "learn",
+      "Write the launch sequences of captures and eager steps, and those of learned files, as one learned file");
+  AddCommon(*learn, all.common, "Run directories, trace files, learned files or patterns");
 }
 
 /// The same for a factor by which something takes longer.
@@ -154,6 +165,7 @@ Command Chosen(const CLI::App& app, All& all) {
     if (lab->got_subcommand("check")) command.what = LabCheckOptions();
     if (lab->got_subcommand("retime")) command.what = all.retime;
   }
+  if (app.got_subcommand("graphs")) command.what = GraphsLearnOptions{};
   return command;
 }
 
@@ -163,7 +175,7 @@ std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) 
   const std::string word = argv[1];
   if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
   return "unknown command \"" + word +
-         "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, export, lab";
+         "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, graphs, export, lab";
 }
 
 /// CLI11's messages may have several lines.

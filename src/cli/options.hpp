@@ -9,10 +9,11 @@ namespace teller::cli {
 
 /// Options that every command has.
 struct CommonOptions {
-  std::vector<std::string> paths;  ///< files, directories, patterns
-  std::vector<std::string> logs;   ///< files to read as logs whatever they look like
-  unsigned threads = 0;            ///< 0 = one per core
-  std::string output;              ///< empty = stdout
+  std::vector<std::string> paths;   ///< files, directories, patterns
+  std::vector<std::string> logs;    ///< files to read as logs whatever they look like
+  std::vector<std::string> graphs;  ///< files of learned graphs
+  unsigned threads = 0;             ///< 0 = one per core
+  std::string output;               ///< empty = stdout
   bool no_color = false;
   bool quiet = false;
   bool all = false;
@@ -56,6 +57,9 @@ struct WhatIfOptions {
   bool json = false;
 };
 
+/// Writes what the run shows of captured graphs and eager steps, for replays without them.
+struct GraphsLearnOptions {};
+
 struct ExportOptions {
   std::string to = "perfetto";
 };
@@ -80,7 +84,7 @@ struct LabRetimeOptions {
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
-               WhatIfOptions, ExportOptions, LabListOptions, LabCheckOptions, LabRetimeOptions>
+               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions>
       what;
 };
 

@@ -6,6 +6,7 @@
 #include "align/requests.hpp"
 #include "locate/locate.hpp"
 #include "tree/build.hpp"
+#include "tree/graph_sequence.hpp"
 
 namespace teller::engine {
 
@@ -56,6 +57,10 @@ base::Result<Run> Open(const Options& options) {
     run.templates = logs::MineTemplates(run.store);
   }
   return run;
+}
+
+std::vector<trace::LearnedSequence> LearnGraphs(Run& run, uint64_t& left_out) {
+  return tree::LearnSequences(run.store, run.trees, left_out);
 }
 
 trace::Diagnosis Diagnose(const Run& run, const Options& options) {

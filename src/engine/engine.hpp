@@ -35,6 +35,10 @@ struct Run {
 /// Errors: those of ingest::ReadRun.
 base::Result<Run> Open(const Options& options);
 
+/// The launch sequences that a run shows (captures, eager steps) or was given as learned, for runs that show replays
+/// only. `left_out`: how many a learned file has no room for. Interns names.
+std::vector<trace::LearnedSequence> LearnGraphs(Run& run, uint64_t& left_out);
+
 /// Which steps are abnormal, who caused it, and what proves it. Pure: same run, same answer.
 trace::Diagnosis Diagnose(const Run& run, const Options& options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <set>
 
 #include "base/byte_source.hpp"
 #include "ingest/common/discover.hpp"
@@ -13,6 +14,7 @@
 #include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
 #include "ingest/kineto/top_level.hpp"
+#include "ingest/learned_graphs/learned_graphs.hpp"
 #include "ingest/log/log_reader.hpp"
 #include "ingest/log/nccl_topology.hpp"
 #include "ingest/nccl_inspector/nccl_inspector.hpp"
@@ -163,6 +165,7 @@ class RunReader {
     const bool in_paths = std::erase(files.paths, kStandardInput) > 0;
     const bool in_logs = std::erase(files.logs, kStandardInput) > 0;
     Discovered discovered = Discover(files.paths, files.logs);
+    TELLER_TRY(AddGraphs(inputs.graphs, discovered));
     if (in_paths || in_logs) {
       auto stream = unpacker_.ReadStandardInput(in_logs);
       if (!stream) return stream.error();
@@ -175,6 +178,7 @@ class RunReader {
     if (!AnyUsable()) return NothingUsable(inputs, discovered.problems);
     for (const auto& input : inputs_) NoteUnused(input);
     TELLER_TRY(ReadTraces());
+    TELLER_TRY(ReadLearned());
     for (const auto& reader : kReaders) ReadAll(reader);
     ReadLogs();
     if (Cancelled()) return base::Error{base::Code::kCancelled, "stopped while reading"};
@@ -183,6 +187,44 @@ class RunReader {
 
  private:
   bool Cancelled() const { return options_.progress != nullptr && options_.progress->cancelled(); }
+
+  /// What --graphs names; a file that the paths hold as well is read once.
+  base::Status AddGraphs(const std::vector<std::string>& graphs, Discovered& discovered) {
+    Discovered named = Discover(graphs, {});
+    if (!named.problems.empty()) return named.problems.front().error;
+    for (Found& file : named.files) {
+      required_.insert(file.path);
+      const bool known = std::any_of(discovered.files.begin(), discovered.files.end(),
+                                     [&](const Found& other) { return other.path == file.path; });
+      if (!known) discovered.files.push_back(std::move(file));
+    }
+    return {};
+  }
+
+  /// Those that were asked for must be read; a damaged one that only lies there is a diagnostic.
+  base::Status ReadLearned() {
+    for (const auto& input : inputs_) {
+      const bool required = required_.count(input.found.path) > 0;
+      if (required && input.sniffed.kind != Kind::kGraphs) {
+        return base::Error{base::Code::kBadFormat,
+                           "is no file of learned graphs; \"teller graphs learn RUN -o FILE\" makes one",
+                           input.found.shown};
+      }
+      if (input.sniffed.kind != Kind::kGraphs || Cancelled()) continue;
+      auto source = base::OpenFile(input.found.path);
+      base::Status status =
+          source ? ReadGraphs(**source, input.row, store_, options_.limits) : base::Status(source.error());
+      if (status) continue;
+      base::Error error = status.error();
+      if (!required) {
+        Refuse(input, error);
+        continue;
+      }
+      error.path = input.found.shown;
+      return error;
+    }
+    return {};
+  }
 
   void Classify(Found found, std::vector<DiscoverProblem>& problems) {
     Input input;
@@ -344,6 +386,7 @@ class RunReader {
   Unpacker unpacker_;
   trace::Store store_;
   std::vector<Input> inputs_;
+  std::set<std::string> required_;  // paths that must be learned graphs
 };
 
 }  // namespace

@@ -14,6 +14,8 @@ namespace teller::ingest {
 struct RunInputs {
   std::vector<std::string> paths;  ///< files, directories, archives or glob patterns; "-" is standard input
   std::vector<std::string> logs;   ///< files to be read as logs whatever they look like
+  /// Files of learned graphs (docs/reference/teller.graphs-1.md) that must be ones; also found among `paths`.
+  std::vector<std::string> graphs = {};
 };
 
 struct RunOptions {
@@ -24,7 +26,8 @@ struct RunOptions {
 
 /// Reads everything usable into one store; spans sorted, log times resolved, conservation counted per file.
 /// Files that cannot be used stay in Store::files with a note and a diagnostic.
-/// Errors: kNotFound (nothing named exists, or nothing in it is a trace or a log), kUnreadable, kCancelled.
+/// Errors: kNotFound (nothing named exists, or nothing in it is a trace or a log), kUnreadable, kCancelled; what is
+/// wrong with one of RunInputs::graphs.
 base::Result<trace::Store> ReadRun(const RunInputs& inputs, const RunOptions& options);
 
 }  // namespace teller::ingest

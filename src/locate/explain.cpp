@@ -145,14 +145,15 @@ class Writer {
     finding_.culprit.layer = gpu ? "kernel" : "op";
     finding_.culprit.op = std::string(store_.name(h_.span));
     if (!h_.whole_operator) finding_.culprit.module = ModuleAt(store_, h_.span);
-    if (!h_.whole_operator && finding_.culprit.module.empty()) {
-      finding_.culprit.module = AlignedModule(store_, scene_.trees, h_.span);
-    }
+    const trace::GraphOrigin* origin = nullptr;
+    if (!h_.whole_operator && finding_.culprit.module.empty()) origin = SureOrigin(scene_.trees, h_.span);
+    if (origin != nullptr) finding_.culprit.module = std::string(store_.text(origin->module));
     const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
     const std::string worst = AddEvidence(
         Evidence::Kind::kSpan,
         fmt::format("{}{} takes {} where {} is normal", finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
         h_.worst_begin, h_.span);
+    if (origin != nullptr && !finding_.culprit.module.empty()) AddOrigin(*origin);
     const std::string rest =
         AddEvidence(Evidence::Kind::kStatistic,
                     fmt::format("everything else in these steps takes {:.2f} times its normal time", h_.rest_ratio),
@@ -165,6 +166,17 @@ class Writer {
         worst, Ms(h_.lost),
         h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps",
         rest, Without());
+  }
+
+  /// Whence the module of a replayed kernel is known.
+  void AddOrigin(const trace::GraphOrigin& origin) {
+    std::string from(Name(origin.source));
+    if (origin.learned.valid()) from += " of " + store_.files[origin.learned.value()].path;
+    AddEvidence(
+        Evidence::Kind::kStatistic,
+        fmt::format("a graph replayed the kernel; its module is that of the {} it was aligned to, confidence {:.2f}",
+                    from, origin.confidence),
+        h_.worst_begin, kNoSpan);
   }
 
   void HostWork() {

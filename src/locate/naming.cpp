@@ -98,11 +98,10 @@ std::string ModuleAt(const trace::Store& store, uint32_t span) {
   return out;
 }
 
-std::string AlignedModule(const trace::Store& store, const trace::Trees& trees, uint32_t span) {
-  if (span == kNoSpan) return {};
+const trace::GraphOrigin* SureOrigin(const trace::Trees& trees, uint32_t span) {
+  if (span == kNoSpan) return nullptr;
   const trace::GraphOrigin* origin = trees.OriginOf(trace::SpanRow(span));
-  if (origin == nullptr || origin->confidence < trace::kSureOrigin) return {};
-  return std::string(store.text(origin->module));
+  return origin != nullptr && origin->confidence >= trace::kSureOrigin ? origin : nullptr;
 }
 
 uint32_t FrameOver(const trace::Store& store, trace::TrackRow track_row, trace::Nanos begin, trace::Nanos end) {

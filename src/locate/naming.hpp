@@ -23,8 +23,8 @@ bool SchedulerIsElsewhere(const trace::Store& store, trace::ProcessRow process);
 /// modules that hold one module are followed down to it.
 std::string ModuleAt(const trace::Store& store, uint32_t span);
 
-/// Module path of a kernel that a graph replayed, where its alignment is sure; empty otherwise.
-std::string AlignedModule(const trace::Store& store, const trace::Trees& trees, uint32_t span);
+/// What a kernel that a graph replayed was aligned to, where that is sure; null otherwise.
+const trace::GraphOrigin* SureOrigin(const trace::Trees& trees, uint32_t span);
 
 /// The innermost interpreter frame or annotation on `span`'s track that covers most of [begin, end); kNoSpan when none.
 uint32_t FrameOver(const trace::Store& store, trace::TrackRow track, trace::Nanos begin, trace::Nanos end);

@@ -134,6 +134,7 @@ class Builder {
     CallNode& node = tree_.nodes[it->second];
     const Nanos duration = store_.spans.duration[row];
     node.aligned = std::min(node.aligned, origin.confidence);
+    node.learned = node.learned || origin.source == trace::GraphSource::kLearned;
     ++node.count;
     node.total += duration;
     node.first = std::min(node.first, store_.spans.begin[row]);
@@ -218,7 +219,10 @@ CallTree BuildCallTree(const engine::Run& run, const CallTreeScope& scope) {
 }
 
 std::string NodeLabel(const trace::Store& store, const CallNode& node) {
-  if (node.aligned > 0) return fmt::format("{} (aligned, confidence {:.2f})", store.text(node.name), node.aligned);
+  if (node.aligned > 0) {
+    return fmt::format("{} ({}, confidence {:.2f})", store.text(node.name),
+                       node.learned ? "learned earlier" : "aligned", node.aligned);
+  }
   if (!node.is_lane) return std::string(store.text(node.name));
   const trace::Track& track = store.tracks[node.track.value()];
   return ProcessLabel(store, track.process) + ", " + TrackLabel(track);

@@ -18,6 +18,7 @@ struct CallNode {
   /// Module or operator that replayed kernels were aligned to, not a call that was recorded: the lowest confidence of
   /// them; 0 = recorded.
   float aligned = 0;
+  bool learned = false;  ///< some of them to a sequence that was learned earlier
   uint64_t count = 0;
   base::Nanos total = 0;              ///< sum of durations
   base::Nanos self = 0;               ///< total less that of children on the same lane

@@ -245,7 +245,12 @@ Json GraphsToJson(const trace::Trees& trees) {
     work += replay.work;
     attributed += replay.attributed;
   }
-  return {{"launches", trees.graph_replays.size()}, {"work", work}, {"attributed", attributed}};
+  Json sources = Json::object();
+  for (const auto& [source, n] : trace::OriginsBySource(trees.graph_origins)) sources[std::string(Name(source))] = n;
+  return {{"launches", trees.graph_replays.size()},
+          {"work", work},
+          {"attributed", attributed},
+          {"attributed_by", std::move(sources)}};
 }
 
 std::map<std::string, uint64_t> RecordsBySource(const trace::Store& store) {

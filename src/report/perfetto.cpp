@@ -133,6 +133,7 @@ class Exporter {
     if (origin->module.valid()) text += R"(,"module":)" + Quoted(store_.text(origin->module));
     if (origin->op.valid()) text += R"(,"op":)" + Quoted(store_.text(origin->op));
     if (origin->origin.valid()) text += fmt::format(R"(,"aligned_to":{})", origin->origin.value());
+    if (origin->learned.valid()) text += R"(,"learned_in":)" + Quoted(store_.files[origin->learned.value()].path);
     return text + fmt::format(R"(,"aligned_by":"{}","confidence":{:.2f})", Name(origin->source), origin->confidence);
   }
   uint32_t Pid(size_t row) const { return kFirstPid + store_.track_of(row).process.value(); }

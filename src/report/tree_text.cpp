@@ -126,9 +126,16 @@ std::string GraphsText(const trace::Trees& trees) {
     attributed += replay.attributed;
   }
   for (const trace::GraphOrigin& origin : trees.graph_origins) sure += origin.confidence >= trace::kSureOrigin;
-  return fmt::format(
-      "{} graph launches; {} of {} kernels and copies aligned to a capture or an eager step, {} of them surely",
-      Count(trees.graph_replays.size()), Count(attributed), Count(work), Count(sure));
+  const auto by_source = trace::OriginsBySource(trees.graph_origins);
+  std::string from;
+  for (const auto& [source, n] : by_source) {
+    if (n > 0)
+      from += fmt::format("{}{} by {} {}", from.empty() ? "" : ", ", Count(n),
+                          source == trace::GraphSource::kEager ? "an" : "a", Name(source));
+  }
+  return fmt::format("{} graph launches; {} of {} kernels and copies aligned{}, {} of them surely",
+                     Count(trees.graph_replays.size()), Count(attributed), Count(work),
+                     from.empty() ? "" : " (" + from + ")", Count(sure));
 }
 
 std::string ShapeText(const trace::Step& step) {

@@ -9,6 +9,7 @@
 #include "trace/comm_perf.hpp"
 #include "trace/comm_topology.hpp"
 #include "trace/counter.hpp"
+#include "trace/learned_graphs.hpp"
 #include "trace/log_record.hpp"
 #include "trace/request.hpp"
 #include "trace/sparse_column.hpp"
@@ -21,7 +22,7 @@ namespace teller::trace {
 struct File {
   std::string path;  ///< as given, relative to the run directory when there is one
   /// "kineto", "nsys", "flight-recorder", "nccl-inspector", "otlp", "prometheus", "host-counters", "log",
-  /// "log-arrival", "other"
+  /// "log-arrival", "graphs", "other"
   std::string kind;
   std::optional<int> rank;
   uint64_t bytes = 0;         ///< after decompression
@@ -186,12 +187,13 @@ struct Store {
   std::vector<CounterSample> counters;
   std::vector<FlowEnd> flows;
   std::vector<CommRecord> comm_records;
-  std::vector<std::vector<int>> comm_groups;   ///< ranks of a group, one entry a dump and group: records share them
-  std::vector<LogRecord> logs;                 ///< order: by file, then line
-  std::vector<CommPerf> comm_perf;             ///< order: by file, then line
-  SparseColumn<NcclWriter> nccl_writers;       ///< of the NCCL log lines, by log row
-  std::vector<Communicator> communicators;     ///< order: by first line
-  std::vector<RequestRecord> request_records;  ///< order: by file, then place in it
+  std::vector<std::vector<int>> comm_groups;    ///< ranks of a group, one entry a dump and group: records share them
+  std::vector<LogRecord> logs;                  ///< order: by file, then line
+  std::vector<CommPerf> comm_perf;              ///< order: by file, then line
+  SparseColumn<NcclWriter> nccl_writers;        ///< of the NCCL log lines, by log row
+  std::vector<Communicator> communicators;      ///< order: by first line
+  std::vector<RequestRecord> request_records;   ///< order: by file, then place in it
+  std::vector<LearnedSequence> learned_graphs;  ///< order: by file, then place in it
 
   SpanKind kind(size_t span) const { return categories[spans.category[span]].kind; }
   std::string_view text(StringId id) const { return strings.Text(id); }

@@ -26,7 +26,7 @@ class Attributor {
         trees_(trees),
         tokens_(store),
         launches_(FindGraphLaunches(store, trees)),
-        references_(launches_.empty() ? std::vector<GraphReference>() : FindGraphReferences(store, trees, tokens_)),
+        references_(launches_.empty() ? std::vector<GraphReference>() : References()),
         matcher_(store, references_) {}
 
   void Run() {
@@ -47,6 +47,13 @@ class Attributor {
   }
 
  private:
+  /// Of this run, then what earlier runs showed.
+  std::vector<GraphReference> References() {
+    std::vector<GraphReference> all = FindGraphReferences(store_, trees_, tokens_);
+    AddLearned(store_, tokens_, all);
+    return all;
+  }
+
   /// All graph launches of one step: together against the captures of one pass, else each by itself.
   void Step(size_t first, size_t last) {
     const bool together = last - first > 1 && !references_.empty();

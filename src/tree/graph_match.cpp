@@ -22,8 +22,9 @@ constexpr double kLeastConsistent = 0.85;  // of its places, that always get the
 constexpr double kMostConflicts =
     0.2;  // of its pairs whose classes are known, that differ: words in names mislead at times
 constexpr size_t kFewestTokens = 4;      // shorter replays are taken only when they are equal
+constexpr uint32_t kBlock = 4;           // neighbours without a partner that are more than an autotuner's choice
 constexpr float kAmbiguous = 0.35F;      // of the confidence, where another place fits as well
-constexpr float kElsewhere = 0.9F;       // of the confidence, when the reference is another rank's
+constexpr float kElsewhere = 0.9F;       // of the confidence, when the reference is another rank's or an earlier run's
 constexpr float kFromNeighbours = 0.5F;  // an element that only its neighbours place
 
 float Trust(Agreement agreement) {
@@ -37,16 +38,15 @@ float Trust(Agreement agreement) {
   return 0.55F;
 }
 
+std::vector<uint32_t> SortedFamilies(const std::vector<GraphToken>& tokens) {
+  std::vector<uint32_t> out;
+  for (const GraphToken& token : tokens) out.push_back(token.family);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 /// How many families both have, counted as often as both have them.
-size_t Shared(const std::vector<GraphToken>& a, const std::vector<GraphToken>& b) {
-  const auto families = [](const std::vector<GraphToken>& tokens) {
-    std::vector<uint32_t> out;
-    for (const GraphToken& token : tokens) out.push_back(token.family);
-    std::sort(out.begin(), out.end());
-    return out;
-  };
-  const auto fa = families(a);
-  const auto fb = families(b);
+size_t Shared(const std::vector<uint32_t>& fa, const std::vector<uint32_t>& fb) {
   size_t shared = 0;
   for (size_t i = 0, j = 0; i < fa.size() && j < fb.size();) {
     if (fa[i] == fb[j]) {
@@ -69,7 +69,7 @@ int64_t BatchDistance(int64_t replay, int64_t captured) {
 bool SameNames(const std::vector<GraphToken>& a, const std::vector<GraphToken>& b) {
   return a.size() == b.size() &&
          std::equal(a.begin(), a.end(), b.begin(), [](const GraphToken& x, const GraphToken& y) {
-           return x.kind == y.kind && x.name == y.name && x.work == y.work;
+           return x.kind == y.kind && x.name == y.name && x.family == y.family && x.work == y.work;
          });
 }
 
@@ -103,6 +103,28 @@ double Consistency(const std::vector<GraphToken>& replay, const GraphReference& 
   return usual / static_cast<double>(std::max<size_t>(1, alignment.pairs.size()));
 }
 
+/// True when a block of the replay, or of a whole reference, has no partner: a layer more or less, as another model
+/// has.
+bool LacksBlock(const GraphReplayed& replay, const GraphReference& reference, const Alignment& alignment) {
+  if (alignment.pairs.empty()) return true;
+  std::vector<bool> placed(replay.tokens.size(), false);
+  std::vector<bool> taken(reference.tokens.size(), false);
+  for (const AlignedPair& pair : alignment.pairs) placed[pair.replay] = taken[pair.reference] = true;
+  const auto has_run = [](const std::vector<bool>& used, size_t first, size_t last) {
+    uint32_t run = 0;
+    for (size_t i = first; i < last; ++i) {
+      run = used[i] ? 0 : run + 1;
+      if (run >= kBlock) return true;
+    }
+    return false;
+  };
+  const auto [first, last] =
+      std::minmax_element(alignment.pairs.begin(), alignment.pairs.end(),
+                          [](const AlignedPair& a, const AlignedPair& b) { return a.reference < b.reference; });
+  return has_run(placed, 0, placed.size()) ||
+         has_run(taken, reference.whole ? 0 : first->reference, reference.whole ? taken.size() : last->reference);
+}
+
 }  // namespace
 
 struct GraphMatcher::Candidate {
@@ -122,28 +144,35 @@ struct GraphMatcher::Fit {
   int distance = 0;
 };
 
-/// 0 = the same process, 1 = the same rank or one of them has none, 2 = another rank.
-int GraphMatcher::Distance(trace::ProcessRow replay, trace::ProcessRow reference) const {
-  if (replay == reference) return 0;
+GraphMatcher::GraphMatcher(trace::Store& store, const std::vector<GraphReference>& references)
+    : store_(store), references_(references) {
+  for (const GraphReference& reference : references) families_.push_back(SortedFamilies(reference.tokens));
+}
+
+/// 0 = the same process, 1 = the same rank or one of them has none, 2 = another rank, 3 = an earlier run.
+int GraphMatcher::Distance(trace::ProcessRow replay, const GraphReference& reference) const {
+  if (reference.learned.valid()) return 3;
+  if (replay == reference.process) return 0;
   const auto& a = store_.processes[replay.value()].rank;
-  const auto& b = store_.processes[reference.value()].rank;
+  const auto& b = store_.processes[reference.process.value()].rank;
   return a && b && *a != *b ? 2 : 1;
 }
 
 std::vector<GraphMatcher::Candidate> GraphMatcher::Candidates(const GraphReplayed& replay, bool joined) const {
   std::vector<Candidate> out;
+  const std::vector<uint32_t> families = SortedFamilies(replay.tokens);
   for (size_t r = 0; r < references_.size(); ++r) {
     const GraphReference& reference = references_[r];
     if (reference.joined != joined) continue;
     const size_t longer = std::max(replay.tokens.size(), reference.whole ? reference.tokens.size() : size_t{0});
-    const size_t shared = reference.names_kernels ? Shared(replay.tokens, reference.tokens)
+    const size_t shared = reference.names_kernels ? Shared(families, families_[r])
                                                   : std::min(replay.tokens.size(), reference.tokens.size());
     const auto alike = static_cast<int64_t>(shared * 20 / std::max<size_t>(1, longer));
     if (alike < 4) continue;  // families differ where batches do, but not nearly all of them
     out.push_back({.reference = r,
                    .unlike = 20 - alike,
-                   .distance = Distance(replay.process, reference.process),
-                   .eager = reference.source == GraphSource::kEager,
+                   .distance = Distance(replay.process, reference),
+                   .eager = !reference.whole,
                    .batch = BatchDistance(replay.batch, reference.batch)});
   }
   std::sort(out.begin(), out.end(), [](const Candidate& a, const Candidate& b) { return a.key() < b.key(); });
@@ -232,13 +261,15 @@ std::optional<Attribution> GraphMatcher::Match(const GraphReplayed& replay, bool
   }
   if (!best) return std::nullopt;
   const GraphReference& chosen = references_[best->reference];
+  // Sequences of other models, learned earlier, that have the same kernels: which model replays here, nobody can know.
+  const auto is_twin = [&](const GraphReference& other) {
+    if (other.joined != joined || other.learned.valid() != chosen.learned.valid()) return false;
+    if (!chosen.learned.valid() && (other.process != chosen.process || other.batch != chosen.batch)) return false;
+    return SameNames(other.tokens, chosen.tokens);
+  };
   std::vector<size_t> twins;
   for (size_t r = 0; r < references_.size(); ++r) {
-    const GraphReference& other = references_[r];
-    if (r != best->reference && other.joined == joined && other.process == chosen.process &&
-        other.batch == chosen.batch && SameNames(other.tokens, chosen.tokens)) {
-      twins.push_back(r);
-    }
+    if (r != best->reference && is_twin(references_[r])) twins.push_back(r);
   }
   return Judge(replay, *best, twins);
 }
@@ -251,15 +282,22 @@ StringId GraphMatcher::Common(StringId a, StringId b) {
 
 Attribution GraphMatcher::Judge(const GraphReplayed& replay, const Fit& fit, const std::vector<size_t>& twins) {
   const GraphReference& reference = references_[fit.reference];
-  const float quality =
-      static_cast<float>((0.5 + 0.5 * fit.agreeing) * fit.consistency) * (fit.distance == 2 ? kElsewhere : 1.0F);
+  // A sequence of another run may be another model's: one that fits but for a block is no proof of the layer.
+  const bool doubtful = reference.learned.valid() && LacksBlock(replay, reference, fit.alignment);
+  const float quality = (doubtful ? kAmbiguous : 1.0F) *
+                        static_cast<float>((0.5 + 0.5 * fit.agreeing) * fit.consistency) *
+                        (fit.distance >= 2 ? kElsewhere : 1.0F);
   Attribution out(replay.tokens.size());
   std::vector<const AlignedPair*> pair_of(replay.tokens.size(), nullptr);
   for (const AlignedPair& pair : fit.alignment.pairs) {
     pair_of[pair.replay] = &pair;
     const GraphPlace& place = reference.places[pair.reference];
     trace::GraphOrigin& origin = out[pair.replay];
-    origin = {.origin = place.launch, .module = place.module, .op = place.op, .source = reference.source};
+    origin = {.origin = place.launch,
+              .module = place.module,
+              .op = place.op,
+              .source = reference.source,
+              .learned = reference.learned};
     origin.confidence = Trust(pair.agreement) * quality;
     StringId module = place.module;
     if (pair.margin < kSafeMargin) {
@@ -297,7 +335,10 @@ Attribution GraphMatcher::Judge(const GraphReplayed& replay, const Fit& fit, con
     const StringId module = Common(reference.places[pair_of[before - 1]->reference].module,
                                    reference.places[pair_of[after]->reference].module);
     if (!module.valid() || module.value() == 0) continue;
-    out[i] = {.module = module, .confidence = kFromNeighbours * quality, .source = reference.source};
+    out[i] = {.module = module,
+              .confidence = kFromNeighbours * quality,
+              .source = reference.source,
+              .learned = reference.learned};
   }
   for (trace::GraphOrigin& origin : out) {
     if (!origin.module.valid() && !origin.op.valid()) origin = {};

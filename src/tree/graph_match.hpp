@@ -21,8 +21,7 @@ using Attribution = std::vector<trace::GraphOrigin>;
 /// Chooses references for replays and judges what alignments prove. Threads: confined.
 class GraphMatcher {
  public:
-  GraphMatcher(trace::Store& store, const std::vector<GraphReference>& references)
-      : store_(store), references_(references) {}
+  GraphMatcher(trace::Store& store, const std::vector<GraphReference>& references);
 
   /// Against the joined captures of a pass (`joined`) or against all others. Nothing where no reference fits.
   std::optional<Attribution> Match(const GraphReplayed& replay, bool joined);
@@ -37,13 +36,14 @@ class GraphMatcher {
   struct Fit;
 
   std::vector<Candidate> Candidates(const GraphReplayed& replay, bool joined) const;
-  int Distance(trace::ProcessRow replay, trace::ProcessRow reference) const;
+  int Distance(trace::ProcessRow replay, const GraphReference& reference) const;
   Alignment AlignTo(const GraphReplayed& replay, const GraphReference& reference);
   Attribution Judge(const GraphReplayed& replay, const Fit& fit, const std::vector<size_t>& twins);
   trace::StringId Common(trace::StringId a, trace::StringId b);
 
   trace::Store& store_;
   const std::vector<GraphReference>& references_;
+  std::vector<std::vector<uint32_t>> families_;  // of each reference, sorted
   uint64_t cells_ = 0;
   uint64_t given_up_ = 0;
 };

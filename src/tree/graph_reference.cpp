@@ -194,22 +194,24 @@ class Finder {
   }
 
   void Append(GraphReference& unit, const Call& call, const Surroundings& around) {
-    const GraphPlace place{call.row, around.module, around.op};
-    const auto add = [&](GraphToken token) {
+    GraphPlace place{call.row, around.module, around.op, {}};
+    const auto add = [&](GraphToken token, StringId kernel) {
       if (budget_ == 0) return;
       --budget_;
       token.place = PlaceNumber(place);
+      place.kernel = kernel;
       unit.names_kernels = unit.names_kernels && token.name != 0;
       unit.tokens.push_back(token);
       unit.places.push_back(place);
     };
     for (uint32_t i = 0; i < call.links; ++i) {
       const uint32_t work = links_[call.first_link + i].work.value();
-      add(tokens_.OfName(store_.spans.name[work], store_.kind(work)));
+      add(tokens_.OfName(store_.spans.name[work], store_.kind(work)), store_.spans.name[work]);
     }
     if (call.links > 0) return;
     const StringId name = KernelOf(call.row);
-    add(name.valid() ? tokens_.OfName(name, SpanKind::kKernel) : tokens_.OfCall(store_.name(call.row.value()), around));
+    add(name.valid() ? tokens_.OfName(name, SpanKind::kKernel) : tokens_.OfCall(store_.name(call.row.value()), around),
+        name);
   }
 
   StringId KernelOf(SpanRow row) const {

@@ -10,6 +10,8 @@ namespace {
 using trace::SpanKind;
 using trace::SpanRow;
 
+constexpr uint32_t kNoOthersName = UINT32_MAX;  // of kernels whose exact name was not kept; no string has this number
+
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -94,13 +96,31 @@ GraphToken GraphTokens::OfCall(std::string_view call, const Surroundings& around
   } else if (Has(call, "Memset")) {
     token.kind = SpanKind::kMemset;
   } else {
-    token.work = ClassOfName(store_.text(around.op));
-    if (token.work == KernelClass::kUnknown) {
-      const std::string_view module = store_.text(around.module);
-      token.work = ClassOfName(module.substr(module.rfind('/') + 1));
-    }
+    token.work = ClassAround(around.op, around.module);
   }
   return token;
+}
+
+GraphToken GraphTokens::OfLearned(const trace::LearnedLaunch& launch) {
+  GraphToken token;
+  token.kind = launch.kind;
+  if (!launch.family.valid()) {
+    if (launch.kind == SpanKind::kKernel) token.work = ClassAround(launch.op, launch.module);
+    return token;
+  }
+  const std::string_view family = store_.text(launch.family);
+  token.name = kNoOthersName;
+  token.family = Number("f" + std::string(family));
+  token.stem = Number("s" + std::string(store_.text(launch.stem)));
+  if (launch.kind == SpanKind::kKernel) token.work = ClassOfName(family);
+  return token;
+}
+
+KernelClass GraphTokens::ClassAround(trace::StringId op, trace::StringId module) const {
+  const KernelClass by_op = ClassOfName(store_.text(op));
+  if (by_op != KernelClass::kUnknown) return by_op;
+  const std::string_view path = store_.text(module);
+  return ClassOfName(path.substr(path.rfind('/') + 1));
 }
 
 uint32_t GraphTokens::Number(std::string text) {

@@ -21,8 +21,11 @@ class GraphTokens {
   GraphToken OfName(trace::StringId name, trace::SpanKind kind);
   /// Of a launch that does not tell its kernel: what the operator or the module around it does.
   GraphToken OfCall(std::string_view call, const Surroundings& around);
+  /// Of a launch of a sequence that was learned earlier; its name equals no other's.
+  GraphToken OfLearned(const trace::LearnedLaunch& launch);
 
  private:
+  KernelClass ClassAround(trace::StringId op, trace::StringId module) const;
   uint32_t Number(std::string text);
 
   const trace::Store& store_;
@@ -32,14 +35,17 @@ class GraphTokens {
 
 /// One element of a reference.
 struct GraphPlace {
-  trace::SpanRow launch;
+  trace::SpanRow launch;  ///< none when it was learned earlier
   trace::StringId module;
   trace::StringId op;
+  trace::StringId kernel;  ///< its name; none = the launch does not tell, or it was learned earlier
 };
 
 /// A sequence of launches whose modules and operators are known: those of one capture, or of one step without a graph.
 struct GraphReference {
-  trace::ProcessRow process;
+  trace::ProcessRow process;  ///< none when it was learned earlier
+  base::FileRow learned;      ///< the file that it was learned into; none for sequences of this run
+  uint32_t model = 0;         ///< of a learned one: those of one recorded process have one number
   trace::GraphSource source = trace::GraphSource::kCapture;
   bool whole = false;         ///< exactly what a graph holds; else the graph may be a part of it
   bool joined = false;        ///< several captures of one forward pass, in their order
@@ -69,6 +75,14 @@ std::vector<GraphLaunch> FindGraphLaunches(const trace::Store& store, const trac
 
 /// All sequences that a replay can be aligned to; equal ones of one process only once. Bounded by kMaxReferenceTokens.
 std::vector<GraphReference> FindGraphReferences(trace::Store& store, const trace::Trees& trees, GraphTokens& tokens);
+
+/// What this run shows (`references`) and what it was given as learned, for a file that serves later runs: equal ones
+/// once, captures before steps, bounded by kMaxLearnedSequences and kMaxLearnedLaunches. `left_out` counts what the
+/// bounds cut. Kernel names lose their numbers. Order: captures first, then as found.
+std::vector<trace::LearnedSequence> LearnSequences(trace::Store& store, const trace::Trees& trees, uint64_t& left_out);
+
+/// Appends what was learned earlier (Store::learned_graphs) to the references of a run.
+void AddLearned(const trace::Store& store, GraphTokens& tokens, std::vector<GraphReference>& references);
 
 inline constexpr size_t kMaxReferenceTokens = size_t{1} << 22;
 

@@ -126,7 +126,58 @@ class SmallGraphs(GraphCase):
         text = teller("tree", self.folder / "run", env=WIDE).stdout.decode()
         self.assertRegex(text, r"Layer_4 \(aligned, confidence 0\.9\d\)")
         counts = json.loads(teller("inspect", self.folder / "run", "--json").stdout)["graph_replays"]
-        self.assertEqual(counts, {"launches": 1, "work": 25, "attributed": 25})
+        self.assertEqual(counts, {"launches": 1, "work": 25, "attributed": 25,
+                                  "attributed_by": {"capture": 25, "eager step": 0, "learned sequence": 0}})
+
+    def learn(self, *runs, to="model.graphs"):
+        done = teller("graphs", "learn", *runs, "-o", self.folder / to)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return self.folder / to
+
+    def test_a_replay_alone_gets_its_modules_from_an_earlier_run(self):
+        capture = self.write("first/capture_bs8.json.gz", trace(self.capture()))
+        replay = self.write("second/decode.json", trace(self.replay()))
+        learned = self.learn(capture)
+        self.assertNotIn(str(self.folder), learned.read_text())
+        wanted = [(f"Model_0/Layer_{layer}/{module}_{layer}", op) for layer in range(self.LAYERS) for _, module, op in self.LAYER]
+        beside = self.write("third/decode.json", trace(self.replay())).parent
+        (beside / "model.graphs").write_bytes(learned.read_bytes())
+        for args in (["--graphs", learned, replay], [replay, learned], [beside], ["--graphs", learned, "--graphs", learned, replay]):
+            kernels = self.replayed(*args)
+            self.assertEqual([(module, op) for _, module, op, _ in kernels], wanted, args)
+            self.assertTrue(all(0.8 <= k[3] < 0.9 for k in kernels), kernels)
+        said = json.loads(teller("inspect", "--graphs", learned, replay, "--json").stdout)
+        self.assertEqual(said["graph_replays"]["attributed_by"], {"capture": 0, "eager step": 0, "learned sequence": 25})
+        self.assertEqual([f["kind"] for f in said["files"]], ["kineto", "graphs"])
+        text = teller("tree", replay, "--graphs", learned, env=WIDE).stdout.decode()
+        self.assertRegex(text, r"Layer_4 \(learned earlier, confidence 0\.8\d\)")
+        origins = {e["args"].get("learned_in") for e in self.exported("--graphs", learned, replay) if e.get("cat") == "kernel"}
+        self.assertEqual(origins, {str(learned)})
+
+    def test_learned_files_merge_and_say_the_same(self):
+        first = self.learn(self.write("a.json", trace(self.capture())), to="a.graphs")
+        again = self.learn(first, first, to="b.graphs")
+        self.assertEqual(first.read_bytes(), again.read_bytes())
+
+    def test_a_bad_learned_file_is_an_error_with_its_place(self):
+        replay = self.write("decode.json", trace(self.replay()))
+        learned = self.learn(self.write("capture.json", trace(self.capture())))
+        good = learned.read_bytes()
+        for name, content, says in (("cut.graphs", good[:len(good) // 2], "cut off"),
+                                    ("flipped.graphs", good.replace(b"Layer_1", b"Layer_2"), "damaged"),
+                                    ("later.graphs", good.replace(b"graphs/1", b"graphs/7"), "teller.graphs/7"),
+                                    ("none.graphs", b"INFO 07-01 10:00:00 [core.py:1] started\n", "no file of learned graphs")):
+            bad = self.write("bad/" + name, content)
+            self.assertIn(name, self.fails("tree", replay, "--graphs", bad, says=says))
+        self.fails("tree", replay, "--graphs", self.folder / "absent", says="no such file")
+        # Where it only lies beside a trace, the rest is read and the loss is said.
+        (self.folder / "bad" / "none.graphs").unlink()
+        done = teller("inspect", self.folder / "bad", replay)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(b"cut off", done.stdout)
+
+    def test_nothing_to_learn_is_said(self):
+        self.fails("graphs", "learn", self.write("decode.json", trace(self.replay())), says="nothing to learn")
 
     def test_a_replay_alone_names_none(self):
         self.write("run/decode.json", trace(self.replay()))
@@ -156,6 +207,26 @@ class RealGraphs(GraphCase):
         self.assertGreaterEqual(score["ops"], 0.95 * score["total"])
         self.assertEqual(score["wrong"], 0)
         self.assertGreaterEqual(score["confident"], 0.95 * score["total"])
+
+    def test_a_replay_alone_with_what_its_capture_taught(self):
+        learned = self.folder / "qwen3.graphs"
+        done = teller("graphs", "learn", self.capture, "-o", learned)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        score = self.score(["--graphs", learned, self.decode], self.truth, self.counts)
+        print(f"\nreplay alone with what was learned: {score}, {learned.stat().st_size} bytes")
+        self.assertGreaterEqual(score["total"], 0.95 * len(self.truth))
+        self.assertGreaterEqual(score["modules"], 0.95 * score["total"])
+        self.assertGreaterEqual(score["ops"], 0.95 * score["total"])
+        self.assertEqual(score["wrong"], 0)
+
+    def test_what_other_models_taught_says_nothing_sure(self):
+        others = [self.needs(TRACELENS + name) for name in
+                  ("bert_small_h100.json.gz", "xdit_sd35_pair", "qwen15_0.5b_h100.json.gz", "vllm_b200_eager_tp8_rank.json.gz")]
+        learned = self.folder / "others.graphs"
+        done = teller("graphs", "learn", *others, "-o", learned)
+        self.assertIn(done.returncode, (0, 3), done.stderr.decode())
+        sure = [k for k in self.replayed("--graphs", learned, self.decode) if k[3] is not None and k[3] >= 0.8]
+        self.assertEqual(sure, [])
 
     def test_an_eager_prefill_of_the_same_model_does_as_reference(self):
         """No capture here: the truth is only used to judge. What is said with confidence is right."""

@@ -12,6 +12,7 @@
 #include "ingest/flight_recorder/notation.hpp"
 #include "ingest/host_counters/host_counters.hpp"
 #include "ingest/kineto/kineto.hpp"
+#include "ingest/learned_graphs/learned_graphs.hpp"
 #include "ingest/log/parsed_line.hpp"
 #include "ingest/nccl_inspector/nccl_inspector.hpp"
 #include "ingest/otlp/otlp.hpp"
@@ -109,6 +110,7 @@ constexpr std::string_view kRocprofiler =
     "traceconv (traceconv json in.pftrace out.json), or record with torch.profiler";
 
 Sniffed SniffJson(std::string_view head, bool whole, std::string_view text) {
+  if (LooksLikeGraphs(text)) return {Kind::kGraphs, {}};
   if (LooksLikeFlightRecorder(head)) return {Kind::kFlightRecorder, {}};
   if (LooksLikeInspector(text)) return {Kind::kInspector, {}};
   if (text.front() == '{' && LooksLikeJsonLog(text, whole)) return {Kind::kLog, {}};
@@ -254,6 +256,7 @@ std::string_view Name(Kind kind) {
     case Kind::kHostCounters: return "host-counters";
     case Kind::kNsys: return "nsys";
     case Kind::kInspector: return "nccl-inspector";
+    case Kind::kGraphs: return "graphs";
     case Kind::kLog: return "log";
     case Kind::kArrival: return "log-arrival";
     case Kind::kEmpty:

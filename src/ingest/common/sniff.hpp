@@ -18,6 +18,7 @@ enum class Kind : uint8_t {
   kHostCounters,  ///< JSON lines of numbers with a time
   kNsys,          ///< SQLite; whether it is an export of Nsight Systems only its tables tell
   kInspector,     ///< NCCL Inspector JSON lines
+  kGraphs,        ///< launch sequences that earlier runs showed
   kLog,
   kArrival,      ///< one epoch-ns integer a line
   kJsonUnknown,  ///< one JSON document that may still turn out to be a trace further down
