@@ -81,6 +81,10 @@ class Session {
             .all = command_.common.all};
   }
 
+  static report::Sink Into(Output& output) {
+    return [&output](std::string_view text) { return output.Write(text); };
+  }
+
   /// Whether the run has what was asked for. Known before anything is written.
   template <class What>
   base::Status Check(const What&) const {
@@ -165,12 +169,12 @@ class Session {
   }
 
   base::Status Run(const LogsOptions& what, Output& output) {
-    if (what.json) return output.Write(report::JsonText(report::LogsToJson(run_)));
+    if (what.json) return report::WriteLogsJson(run_, Into(output));
     return output.Write(report::LogsToText(run_, Text()));
   }
 
   base::Status Run(const RequestsOptions& what, Output& output) {
-    if (what.json) return output.Write(report::JsonText(report::RequestsToJson(run_)));
+    if (what.json) return report::WriteRequestsJson(run_, Into(output));
     return output.Write(report::RequestsToText(run_, Text()));
   }
 
@@ -225,7 +229,7 @@ class Session {
 
   base::Status Run(const ExportOptions&, Output& output) {
     const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
-    return report::WritePerfetto(run_, diagnosis, [&](std::string_view text) { return output.Write(text); });
+    return report::WritePerfetto(run_, diagnosis, Into(output));
   }
 
   /// Commands that read runs of their own are no sessions.

@@ -7,6 +7,7 @@
 
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
+#include "report/json_stream.hpp"
 #include "report/log_coverage.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
@@ -123,9 +124,11 @@ void AddStatistics(const trace::Store& store, Page& page) {
   }
 }
 
-/// Row of Trees::requests by record; records about no request have none.
-std::map<uint32_t, uint32_t> RequestOfRecord(const engine::Run& run) {
-  std::map<uint32_t, uint32_t> rows;
+constexpr uint32_t kNoRequest = UINT32_MAX;
+
+/// Row of Trees::requests of each record; kNoRequest for records about none.
+std::vector<uint32_t> RequestOfRecord(const engine::Run& run) {
+  std::vector<uint32_t> rows(run.store.logs.size(), kNoRequest);
   for (uint32_t r = 0; r < run.trees.requests.size(); ++r) {
     for (const trace::LogRow log : run.trees.requests[r].logs) rows[log.value()] = r;
   }
@@ -137,6 +140,18 @@ Json CoverageToJson(const LogCoverage& coverage) {
           {"unknown", coverage.unknown},
           {"program_output", coverage.printed},
           {"unknown_share", coverage.unknown_share()}};
+}
+
+Json CoveragesToJson(const trace::Store& store) {
+  const std::vector<LogCoverage> coverages = LogCoverages(store);
+  Json coverage = CoverageToJson(TotalCoverage(coverages));
+  coverage["files"] = Json::array();
+  for (const LogCoverage& file : coverages) {
+    Json entry = {{"path", std::string(FilePath(store, file.file))}};
+    entry.update(CoverageToJson(file));
+    coverage["files"].push_back(std::move(entry));
+  }
+  return coverage;
 }
 
 Json RecordToJson(const LogRecord& log) {
@@ -198,46 +213,38 @@ std::string LogsToText(const engine::Run& run, const TextOptions& options) {
   return page.Take();
 }
 
-Json LogsToJson(const engine::Run& run) {
+base::Status WriteLogsJson(const engine::Run& run, const Sink& sink) {
   const trace::Store& store = run.store;
-  Json files = Json::array();
-  for (const trace::File& file : store.files) files.push_back({{"path", file.path}, {"kind", file.kind}});
-  const std::vector<LogCoverage> coverages = LogCoverages(store);
-  Json coverage = CoverageToJson(TotalCoverage(coverages));
-  coverage["files"] = Json::array();
-  for (const LogCoverage& file : coverages) {
-    Json entry = {{"path", std::string(FilePath(store, file.file))}};
-    entry.update(CoverageToJson(file));
-    coverage["files"].push_back(std::move(entry));
-  }
-  Json records = Json::array();
-  const std::map<uint32_t, uint32_t> requests = RequestOfRecord(run);
-  for (uint32_t i = 0; i < store.logs.size(); ++i) {
+  JsonObjectStream out(sink);
+  out.Field("schema", "teller.logs/1");
+  out.BeginArray("files");
+  for (const trace::File& file : store.files) out.Item({{"path", file.path}, {"kind", file.kind}});
+  out.EndArray();
+  out.Field("coverage", CoveragesToJson(store));
+  const std::vector<uint32_t> requests = RequestOfRecord(run);
+  out.BeginArray("records");
+  for (uint32_t i = 0; i < store.logs.size() && out.ok(); ++i) {
     Json record = RecordToJson(store.logs[i]);
-    const auto request = requests.find(i);
-    record["request"] = request == requests.end() ? Json(nullptr) : Json(run.trees.requests[request->second].id);
-    records.push_back(std::move(record));
+    record["request"] = requests[i] == kNoRequest ? Json(nullptr) : Json(run.trees.requests[requests[i]].id);
+    out.Item(record);
   }
-  Json templates = Json::array();
-  for (const logs::Template& t : ByFrequency(run)) {
-    templates.push_back({{"id", t.id}, {"count", t.count}, {"level", Name(t.level)}, {"text", t.text}});
-  }
-  Json statistics = Json::array();
+  out.EndArray();
+  out.BeginArray("templates");
+  for (const logs::Template& t : ByFrequency(run))
+    out.Item({{"id", t.id}, {"count", t.count}, {"level", Name(t.level)}, {"text", t.text}});
+  out.EndArray();
+  out.BeginArray("statistics");
   for (const StatisticRange& r : StatisticRanges(store)) {
-    statistics.push_back({{"key", r.key},
-                          {"count", r.count},
-                          {"smallest", r.smallest},
-                          {"median", r.median},
-                          {"largest", r.largest},
-                          {"last", r.last}});
+    out.Item({{"key", r.key},
+              {"count", r.count},
+              {"smallest", r.smallest},
+              {"median", r.median},
+              {"largest", r.largest},
+              {"last", r.last}});
   }
-  return {{"schema", "teller.logs/1"},
-          {"files", files},
-          {"coverage", coverage},
-          {"records", records},
-          {"templates", templates},
-          {"statistics", statistics},
-          {"diagnostics", DiagnosticsToJson(store)}};
+  out.EndArray();
+  out.Field("diagnostics", DiagnosticsToJson(store));
+  return out.End();
 }
 
 }  // namespace teller::report

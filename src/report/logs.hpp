@@ -1,11 +1,11 @@
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "engine/engine.hpp"
 #include "report/page.hpp"
+#include "report/sink.hpp"
 
 namespace teller::report {
 
@@ -24,7 +24,7 @@ std::vector<StatisticRange> StatisticRanges(const trace::Store& store);
 /// Records, templates and statistics of the logs of a run.
 std::string LogsToText(const engine::Run& run, const TextOptions& options);
 
-/// The same as one JSON object, schema "teller.logs/1".
-nlohmann::ordered_json LogsToJson(const engine::Run& run);
+/// The same as one JSON object, schema "teller.logs/1", record by record. Errors: those of the sink.
+base::Status WriteLogsJson(const engine::Run& run, const Sink& sink);
 
 }  // namespace teller::report

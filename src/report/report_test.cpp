@@ -206,7 +206,13 @@ TEST(TextReports, ShowHostileTextHarmlessly) {
 
 TEST(Logs, CountsTemplatesAndRangesOfStatistics) {
   const SampleRun sample;
-  EXPECT_EQ(LogsToJson(sample.run)["templates"][0]["text"], "rank <int> waits");
+  std::string text;
+  const Sink sink = [&](std::string_view piece) {
+    text += piece;
+    return base::Status();
+  };
+  ASSERT_TRUE(WriteLogsJson(sample.run, sink).ok());
+  EXPECT_EQ(Json::parse(text)["templates"][0]["text"], "rank <int> waits");
   const auto ranges = StatisticRanges(sample.run.store);
   ASSERT_EQ(ranges.size(), 1u);
   EXPECT_EQ(ranges[0].median, 3);

@@ -9,6 +9,7 @@
 #include "locate/request_reason.hpp"
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
+#include "report/json_stream.hpp"
 #include "report/printable.hpp"
 #include "report/summary.hpp"
 #include "report/units.hpp"
@@ -306,14 +307,7 @@ std::string RequestsToText(const engine::Run& run, const TextOptions& options) {
   return page.Take();
 }
 
-Json RequestsToJson(const engine::Run& run) {
-  const locate::UsualRequest usual = locate::LearnUsual(run.trees);
-  Json requests = Json::array();
-  for (uint32_t r = 0; r < run.trees.requests.size(); ++r) {
-    Json one = HeadToJson(run.trees.requests[r]);
-    one["why"] = locate::RequestReason(run.trees, usual, RequestRow(r));
-    requests.push_back(std::move(one));
-  }
+base::Status WriteRequestsJson(const engine::Run& run, const Sink& sink) {
   Json percentiles = Json::object();
   for (const Figure& figure : Figures()) {
     const std::vector<Nanos> values = Values(run, figure);
@@ -322,12 +316,21 @@ Json RequestsToJson(const engine::Run& run) {
       levels[fmt::format("p{}", level)] = values.empty() ? Json(nullptr) : Json(Percentile(values, level));
     percentiles[figure.key] = std::move(levels);
   }
-  return {{"schema", "teller.requests/1"},
-          {"log_records_with_id", run.trees.logs_with_id},
-          {"log_records_on_request", run.trees.logs_on_request},
-          {"percentiles", percentiles},
-          {"requests", requests},
-          {"diagnostics", DiagnosticsToJson(run.store)}};
+  JsonObjectStream out(sink);
+  out.Field("schema", "teller.requests/1");
+  out.Field("log_records_with_id", run.trees.logs_with_id);
+  out.Field("log_records_on_request", run.trees.logs_on_request);
+  out.Field("percentiles", percentiles);
+  const locate::UsualRequest usual = locate::LearnUsual(run.trees);
+  out.BeginArray("requests");
+  for (uint32_t r = 0; r < run.trees.requests.size() && out.ok(); ++r) {
+    Json one = HeadToJson(run.trees.requests[r]);
+    one["why"] = locate::RequestReason(run.trees, usual, RequestRow(r));
+    out.Item(one);
+  }
+  out.EndArray();
+  out.Field("diagnostics", DiagnosticsToJson(run.store));
+  return out.End();
 }
 
 base::Result<RequestRow> FindRequest(const engine::Run& run, const std::string& id) {
