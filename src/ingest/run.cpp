@@ -20,6 +20,7 @@
 #include "ingest/nccl_inspector/nccl_inspector.hpp"
 #include "ingest/nsys/nsys.hpp"
 #include "ingest/otlp/otlp.hpp"
+#include "ingest/prometheus/join.hpp"
 #include "ingest/prometheus/prometheus.hpp"
 
 namespace teller::ingest {
@@ -180,6 +181,7 @@ class RunReader {
     TELLER_TRY(ReadTraces());
     TELLER_TRY(ReadLearned());
     for (const auto& reader : kReaders) ReadAll(reader);
+    JoinScrapes(store_);
     ReadLogs();
     if (Cancelled()) return base::Error{base::Code::kCancelled, "stopped while reading"};
     return std::move(store_);
@@ -256,6 +258,11 @@ class RunReader {
   base::Error NothingUsable(const RunInputs& inputs, const std::vector<DiscoverProblem>& problems) const {
     for (const auto& problem : problems) {
       if (problem.kind->severity >= Severity::kDataLoss) return problem.error;
+    }
+    if (const auto& damage = unpacker_.damage()) {
+      return {damage->code,
+              "a damaged archive: " + damage->message + "; what stands before holds neither traces nor logs",
+              damage->path};
     }
     const std::string& first = inputs.paths.empty() ? inputs.logs.front() : inputs.paths.front();
     if (inputs_.size() == 1) return NotUsable(inputs_.front());

@@ -117,6 +117,33 @@ class Archives(InputCase):
             run = self.inspected(path, status=(3,))
             self.assertIn("input.archive_damaged", [d["code"] for d in run["diagnostics"]])
 
+    def test_joined_archives_are_read_to_the_last(self):
+        first, second = archive({"rank0.json": TRACE}), archive({"rank1.json": TRACE, "server.log": LOG})
+        for data in (first + second, gzip.compress(first) + gzip.compress(second)):
+            (self.folder / "joined.tar").write_bytes(data)
+            run = self.inspected(self.folder / "joined.tar", status=(0,))
+            self.assertEqual(run["spans"], 100)
+            self.assertEqual(run["log_records"], 40)
+
+    def test_what_stands_behind_an_archive_is_said(self):
+        path = self.folder / "run.tar.gz"
+        whole = archive({"rank0.json": TRACE})
+        for data, code in ((gzip.compress(whole) + b"garbage", "input.archive_damaged"),
+                           (gzip.compress(whole + b"garbage"), "input.archive_behind")):
+            path.write_bytes(data)
+            run = self.inspected(path)
+            self.assertEqual(run["spans"], 50)
+            self.assertEqual([(d["code"], d["count"]) for d in run["diagnostics"] if "archive" in d["code"]], [(code, 1)])
+
+    def test_a_damaged_archive_without_anything_usable_names_the_damage(self):
+        whole = archive({"notes.md": b"# notes\n", "rank0.json": TRACE})
+        for data, says in ((whole[:1100], "ends in the middle of a header"),
+                           (gzip.compress(archive({"big.bin": os.urandom(50_000)}))[:30_000], "ends in the middle of a member"),
+                           (whole[:1024] + b"x" * 4096, "has a damaged header")):
+            path = self.write("cut.tar", data)
+            text = self.fails("diagnose", path, says="damaged archive: " + says)
+            self.assertIn("cut.tar", text)
+
     def test_links_are_not_followed(self):
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:

@@ -86,18 +86,30 @@ class Reader {
   explicit Reader(base::ByteSource& source) : source_(source) {}
 
   base::Result<TarIndex> Read() {
+    bool ended = false;  // an empty block was seen, and no header since
     while (out_.damage.empty()) {
+      const uint64_t block = at_;
       auto got = Fill(header_, kTarBlock);
       if (!got) return got.error();
-      if (*got == 0 && at_ > 0) {  // archives without the two empty blocks at the end are common
+      if (*got == 0) {  // archives without the two empty blocks at the end are common
+        if (at_ == 0) Damage("is empty");
+        if (at_ > 0) out_.damage = source_.damage();
+        break;
+      }
+      if (header_.find_first_not_of('\0') == std::string::npos) {
+        ended = true;
+        continue;
+      }
+      if (ended && !LooksLikeTar(header_)) {
+        out_.behind = block;
         out_.damage = source_.damage();
         break;
       }
+      ended = false;
       if (*got < kTarBlock) {
         Damage("ends in the middle of a header");
         break;
       }
-      if (header_.find_first_not_of('\0') == std::string::npos) break;
       TELLER_TRY(Member());
     }
     return Finish();

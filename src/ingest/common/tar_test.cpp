@@ -54,6 +54,31 @@ TarIndex Index(const std::string& archive) {
   return *index;
 }
 
+TEST(Tar, JoinedArchivesAreReadToTheLast) {
+  const std::string one = File("a.json", "1") + File("b.json", "2") + kEnd;
+  const std::string two = File("b.json", "33") + File("c.json", "4") + kEnd + kEnd;
+  const TarIndex index = Index(one + two + File("d.json", "5"));
+  EXPECT_EQ(index.damage, "");
+  EXPECT_EQ(index.behind, 0u);
+  EXPECT_EQ(index.overwritten, 1u);
+  ASSERT_EQ(index.members.size(), 4u);
+  EXPECT_EQ(index.members[1].name, "b.json");
+  EXPECT_EQ(index.members[1].size, 2u);
+  EXPECT_EQ(index.members[3].name, "d.json");
+}
+
+TEST(Tar, DataBehindTheEndThatIsNoArchiveIsSaid) {
+  const std::string archive = File("a.json", "1") + kEnd;
+  for (const std::string& behind :
+       {std::string("x"), std::string(700, 'x'), std::string(600, '\0') + std::string(5000, 'y')}) {
+    const TarIndex index = Index(archive + behind);
+    EXPECT_EQ(index.members.size(), 1u);
+    EXPECT_EQ(index.behind, archive.size() + (behind[0] == '\0' ? kTarBlock : 0)) << behind.size();
+    EXPECT_EQ(index.damage, "");
+  }
+  EXPECT_EQ(Index(archive + std::string(100, '\0')).behind, 0u);
+}
+
 TEST(Tar, ListsFilesWithTheirPlaces) {
   const std::string archive =
       File("run/", "", '5') + File("./run/a.json", "12345") + File("/run/b.log", std::string(700, 'x')) + kEnd;

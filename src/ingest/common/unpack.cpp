@@ -17,6 +17,8 @@ using base::Severity;
 
 constexpr DiagnosticKind kDamagedArchive = {"input.archive_damaged", Severity::kDataLoss,
                                             "an archive is damaged or cut off; only what stands before was read"};
+constexpr DiagnosticKind kBehind = {"input.archive_behind", Severity::kNotice,
+                                    "data behind the end of an archive is no archive; it was not read"};
 constexpr DiagnosticKind kLinks = {
     "input.archive_links", Severity::kNotice,
     "links in an archive are not followed; what they point to is read when it is in there too"};
@@ -54,13 +56,14 @@ base::Result<Found> Unpacker::ReadStandardInput(bool as_log) {
   return found;
 }
 
-/// The archive itself, or a decompressed copy.
-base::Result<std::string> Unpacker::PathOfArchive(const Found& found) {
+/// The archive itself, or a decompressed copy; `damage` is that of the compression.
+base::Result<std::string> Unpacker::PathOfArchive(const Found& found, std::string& damage) {
   if (!IsCompressed(found.path)) return found.path;
   auto source = base::OpenFile(found.path);
   if (!source) return source.error();
   auto spool = base::Spool::Of(**source);
   if (!spool) return spool.error();
+  damage = (*source)->damage();
   kept_.push_back(std::move(*spool));
   return kept_.back().path();
 }
@@ -70,14 +73,16 @@ std::vector<Found> Unpacker::Unpack(Found found, trace::Store& store) {
   const auto report = [&](const DiagnosticKind& kind, const std::string& what, uint64_t count) {
     if (count > 0) store.diagnostics.Report(kind, {}, found.shown + (what.empty() ? "" : ": " + what), count);
   };
-  auto path = PathOfArchive(found);
+  std::string compression;
+  auto path = PathOfArchive(found, compression);
   auto source = path ? base::OpenRaw(*path) : base::Result<std::unique_ptr<base::ByteSource>>(path.error());
   auto index = source ? ReadTarIndex(**source) : base::Result<TarIndex>(source.error());
-  if (!index) {
-    report(kDamagedArchive, index.error().Text(), 1);
-    return {};
-  }
-  report(kDamagedArchive, index->damage, index->damage.empty() ? 0 : 1);
+  std::string damage = index ? index->damage : index.error().Text();
+  if (!compression.empty()) damage += (damage.empty() ? "" : "; ") + compression;
+  report(kDamagedArchive, damage, damage.empty() ? 0 : 1);
+  if (!damage.empty() && !damage_) damage_ = base::Error{base::Code::kBadFormat, damage, found.shown};
+  if (!index) return {};
+  report(kBehind, "from byte " + std::to_string(index->behind), index->behind > 0 ? 1 : 0);
   report(kLinks, {}, index->links);
   report(kSpecial, {}, index->special);
   report(kOverwritten, {}, index->overwritten);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/spool.hpp"
@@ -21,13 +22,18 @@ class Unpacker {
   base::Result<Found> ReadStandardInput(bool as_log);
 
   /// `found` itself, or the members of the archive that it is, shown as "run.tar!traces/rank0.json".
-  /// Diagnostics: input.archive_damaged, input.archive_links, input.archive_special, input.archive_overwritten.
+  /// Diagnostics: input.archive_damaged, input.archive_behind, input.archive_links, input.archive_special,
+  /// input.archive_overwritten.
   std::vector<Found> Unpack(Found found, trace::Store& store);
 
+  /// The first archive that was damaged: what is wrong, and its name as the path. None when all were whole.
+  const std::optional<base::Error>& damage() const { return damage_; }
+
  private:
-  base::Result<std::string> PathOfArchive(const Found& found);
+  base::Result<std::string> PathOfArchive(const Found& found, std::string& damage);
 
   std::vector<base::Spool> kept_;
+  std::optional<base::Error> damage_;
 };
 
 }  // namespace teller::ingest
