@@ -56,6 +56,7 @@ class Aligner {
       }
       trees_.logs_in_steps += record.step.valid();
     }
+    ShiftRequests();
     RelateClocks();
   }
 
@@ -71,7 +72,30 @@ class Aligner {
           process.valid() && process.value() < trees_.clocks.size() && trees_.clocks[process.value()].corrected;
       lender_ = corrected ? process : ProcessRow();
     }
-    if (lender_.valid()) record.at = trees_.clocks[lender_.value()].ToReference(record.at);
+    if (!lender_.valid()) return;
+    record.at = trees_.clocks[lender_.value()].ToReference(record.at);
+    if (record.basis == trace::TimeBasis::kStamp) moved_.push_back(static_cast<uint32_t>(&record - store_.logs.data()));
+  }
+
+  /// What a line states of a request moves with the line. Lines with a lent time state none.
+  void ShiftRequests() {
+    if (moved_.empty()) return;
+    for (trace::RequestRecord& request : store_.request_records) {
+      uint32_t line = 0;
+      const std::string& ref = request.ref;  // "line:412"
+      const size_t colon = ref.find(':');
+      if (request.source != trace::RequestSource::kLog || colon == std::string::npos) continue;
+      std::from_chars(ref.data() + colon + 1, ref.data() + ref.size(), line);
+      const auto after = std::upper_bound(moved_.begin(), moved_.end(), std::pair(request.file, line),
+                                          [&](const auto& want, uint32_t row) {
+                                            return want < std::pair(store_.logs[row].file, store_.logs[row].line);
+                                          });
+      if (after == moved_.begin()) continue;
+      const LogRecord& record = store_.logs[*(after - 1)];
+      if (record.file != request.file || line >= record.line + std::max<uint32_t>(1, record.lines)) continue;
+      const trace::ProcessClock& clock = trees_.clocks[record.trace_process.value()];
+      for (const auto time : trace::kRequestTimes) request.*time = clock.ToReference(request.*time);
+    }
   }
 
   /// Which basis the records in traced time have, and how far they can be off.
@@ -200,8 +224,9 @@ class Aligner {
   trace::Trees& trees_;
   std::map<uint32_t, std::vector<uint32_t>> steps_of_;
   std::vector<ProcessRow> traced_;
-  trace::FileRow lender_file_;  // of the record before
-  ProcessRow lender_;           // whose clock the last stamp was of, where that clock was corrected
+  trace::FileRow lender_file_;   // of the record before
+  ProcessRow lender_;            // whose clock the last stamp was of, where that clock was corrected
+  std::vector<uint32_t> moved_;  // records whose own stamp was shifted; order: by row, which is by file, then line
   std::map<int64_t, ProcessRow> by_pid_;
   std::map<int, ProcessRow> by_rank_;
   std::map<std::string, ProcessRow> by_name_;

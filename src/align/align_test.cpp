@@ -59,5 +59,32 @@ TEST(Align, StampsOfACorrectedRankMoveWithItsSpans) {
   EXPECT_EQ(run.store.logs[5].at, raw) << "anchored to arrival times";
 }
 
+TEST(Align, WhatALineStatesOfARequestMovesWithTheLine) {
+  TwoRanks run;
+  const Nanos raw = kEpoch + 5 * base::kSecond;
+  const auto state = [&](int rank, TimeBasis basis, uint32_t line) {
+    run.Log(rank, basis);
+    run.store.logs.back().line = line;
+    run.store.logs.back().lines = 3;
+    trace::RequestRecord request;
+    request.file = trace::FileRow(static_cast<uint32_t>(rank));
+    request.source = trace::RequestSource::kLog;
+    request.ref = "line:" + std::to_string(line + 2);
+    request.finished = raw;
+    run.store.request_records.push_back(request);
+  };
+  state(0, TimeBasis::kStamp, 4);
+  state(1, TimeBasis::kStamp, 4);
+  state(1, TimeBasis::kArrival, 10);
+  run.store.request_records.push_back(run.store.request_records[1]);
+  run.store.request_records.back().ref = "line:9";  // behind the record
+  AlignLogs(run.store, run.trees);
+  EXPECT_EQ(run.store.request_records[0].finished, raw);
+  EXPECT_EQ(run.store.request_records[1].finished, kEpoch);
+  EXPECT_EQ(run.store.request_records[1].arrival, trace::kNoTime);
+  EXPECT_EQ(run.store.request_records[2].finished, raw) << "arrival times are the collecting host's";
+  EXPECT_EQ(run.store.request_records[3].finished, raw);
+}
+
 }  // namespace
 }  // namespace teller::align

@@ -182,6 +182,7 @@ class RunReader {
     TELLER_TRY(ReadLearned());
     for (const auto& reader : kReaders) ReadAll(reader);
     JoinScrapes(store_);
+    KeepLatestDumps(store_);
     ReadLogs();
     if (Cancelled()) return base::Error{base::Code::kCancelled, "stopped while reading"};
     return std::move(store_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -50,6 +51,11 @@ struct RequestRecord {
   int64_t output_tokens = -1;
   int64_t preemptions = -1;  ///< times it was thrown back (vLLM: preempted, SGLang: retracted)
 };
+
+/// The points in time of a record.
+inline constexpr std::array<Nanos RequestRecord::*, 6> kRequestTimes = {
+    &RequestRecord::arrival,   &RequestRecord::dispatched,  &RequestRecord::admitted,
+    &RequestRecord::prefilled, &RequestRecord::first_token, &RequestRecord::finished};
 
 /// A stretch of a request's life, in the order of time.
 enum class PhaseKind : uint8_t {

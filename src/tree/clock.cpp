@@ -11,6 +11,7 @@ namespace teller::tree {
 
 namespace {
 
+using base::Minus;
 using trace::Nanos;
 using trace::ProcessClock;
 
@@ -21,11 +22,6 @@ constexpr uint32_t kFewest = 3;       // collectives that two clocks must share
 constexpr Nanos kSharedClock = base::kMicro;  // GPU times reach the host's clock by a conversion of their own
 constexpr Nanos kClearly = 2;                 // standard deviations of a single difference
 constexpr uint32_t kNone = UINT32_MAX;
-
-Nanos Minus(Nanos a, Nanos b) {
-  Nanos out = 0;
-  return __builtin_sub_overflow(a, b, &out) ? (b > 0 ? INT64_MIN + 1 : INT64_MAX) : out;
-}
 
 Nanos Ceil(double value) {
   return static_cast<Nanos>(std::ceil(std::clamp(value, 0.0, 4e18)));
@@ -306,39 +302,6 @@ ClockFit FitClocks(size_t processes, const std::vector<std::string>& hosts,
   }
   fit.error = Ceil(std::hypot(static_cast<double>(largest), static_cast<double>(second)));
   return fit;
-}
-
-void ShiftToReference(trace::Store& store, const std::vector<ProcessClock>& clocks) {
-  const auto clock_of = [&](trace::ProcessRow process) -> const ProcessClock* {
-    if (!process.valid() || process.value() >= clocks.size() || !clocks[process.value()].corrected) return nullptr;
-    return &clocks[process.value()];
-  };
-  for (const trace::Track& track : store.tracks) {
-    const ProcessClock* clock = clock_of(track.process);
-    if (clock == nullptr) continue;
-    for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
-      const Nanos end = clock->ToReference(store.spans.end(row));
-      store.spans.begin[row] = clock->ToReference(store.spans.begin[row]);
-      store.spans.duration[row] = std::max<Nanos>(0, Minus(end, store.spans.begin[row]));
-    }
-  }
-  const auto shift = [](const ProcessClock* clock, Nanos& at) {
-    if (clock != nullptr) at = clock->ToReference(at);
-  };
-  for (auto& instant : store.instants) shift(clock_of(store.tracks[instant.track.value()].process), instant.at);
-  for (auto& flow : store.flows) shift(clock_of(store.tracks[flow.track.value()].process), flow.at);
-  for (auto& sample : store.counters) shift(clock_of(store.counter_series[sample.series.value()].process), sample.at);
-  std::map<int, const ProcessClock*> by_rank;
-  for (uint32_t p = 0; p < store.processes.size(); ++p) {
-    if (!store.processes[p].rank.has_value()) continue;
-    const auto [it, fresh] = by_rank.try_emplace(*store.processes[p].rank, clock_of(trace::ProcessRow(p)));
-    if (!fresh) it->second = nullptr;  // two replicas: which one wrote the dump is not known
-  }
-  for (auto& record : store.comm_records) {
-    const auto found = by_rank.find(record.rank);
-    if (found == by_rank.end()) continue;
-    for (Nanos* at : {&record.created, &record.started, &record.completed}) shift(found->second, *at);
-  }
 }
 
 }  // namespace teller::tree

@@ -43,8 +43,10 @@ ClockFit FitClocks(size_t processes, const std::vector<std::string>& hosts,
                    const std::vector<CollectiveEnds>& collectives);
 
 /// Puts every time of the store onto the reference clock, where FitClocks found a correction: spans, instants,
-/// counters, flows and communication records. What belongs to no corrected process stays. Log records are align's.
-/// Order and nesting inside a process are kept.
+/// counters, flows, communication records, and requests that spans state. A process that reports requests (OTLP) has
+/// the clock of the traced process with its process id or name, else that of its host's traced processes, where these
+/// share one. What belongs to no corrected process stays. Log records and what they state are align's. Order and
+/// nesting inside a process are kept.
 void ShiftToReference(trace::Store& store, const std::vector<trace::ProcessClock>& clocks);
 
 }  // namespace teller::tree

@@ -356,6 +356,54 @@ TEST(LineFit, SortsThatLeaveDifferentlyWidenTheError) {
   EXPECT_GT(FitLine(apart, 0.005).ErrorAt(1e8), 3000);
 }
 
+/// Rank 1 on host "b" was 7 s ahead and was corrected; rank 0 on host "a" is the reference.
+struct Shifted {
+  trace::Store store;
+  std::vector<ProcessClock> clocks{2};
+
+  Shifted() {
+    store.files.resize(3);
+    for (const int rank : {0, 1})
+      store.processes.push_back({.file = trace::FileRow(static_cast<uint32_t>(rank)),
+                                 .pid = std::to_string(100 + rank),
+                                 .name = "Worker_TP" + std::to_string(rank),
+                                 .rank = rank,
+                                 .host = rank == 0 ? "a" : "b"});
+    clocks[1].linked = clocks[1].corrected = true;
+    clocks[1].middle = kEpoch;
+    clocks[1].offset = 7 * kSecond;
+  }
+
+  /// Where a request of a service process lies after the shift: 0 = where it was.
+  Nanos RequestOf(const std::string& pid, const std::string& name, const std::string& host) {
+    store.processes.push_back({.file = trace::FileRow(2), .pid = pid, .name = name, .host = host, .service = true});
+    store.tracks.push_back({.process = trace::ProcessRow(static_cast<uint32_t>(store.processes.size() - 1)),
+                            .first_span = 0,
+                            .span_count = 1});
+    store.spans.begin.push_back(kEpoch);
+    store.spans.duration.push_back(kSecond);
+    trace::RequestRecord record{
+        .file = trace::FileRow(2), .process = name, .arrival = kEpoch, .finished = kEpoch + kSecond};
+    store.request_records = {record};
+    ShiftToReference(store, clocks);
+    const trace::RequestRecord& shifted = store.request_records.front();
+    EXPECT_EQ(shifted.finished - shifted.arrival, kSecond);
+    EXPECT_EQ(shifted.admitted, trace::kNoTime);
+    EXPECT_EQ(store.spans.begin[0], shifted.arrival) << "the span lies where its request lies";
+    return shifted.arrival - kEpoch;
+  }
+};
+
+TEST(Clock, RequestsMoveWithTheProcessThatReportsThem) {
+  EXPECT_EQ(Shifted().RequestOf("101", "engine", ""), -7 * kSecond) << "the traced process itself, by its id";
+  EXPECT_EQ(Shifted().RequestOf("1", "Worker_TP1", ""), -7 * kSecond) << "by its name";
+  EXPECT_EQ(Shifted().RequestOf("1", "api", "b"), -7 * kSecond) << "beside it on its host";
+  EXPECT_EQ(Shifted().RequestOf("100", "engine", ""), 0) << "the reference";
+  EXPECT_EQ(Shifted().RequestOf("1", "api", "a"), 0);
+  EXPECT_EQ(Shifted().RequestOf("1", "api", ""), 0) << "nothing tells whose clock it is";
+  EXPECT_EQ(Shifted().RequestOf("101", "engine", "c"), 0) << "the same id on another host is another process";
+}
+
 TEST(ProcessClock, KeepsOrderAndNoTime) {
   ProcessClock clock;
   clock.middle = kEpoch;

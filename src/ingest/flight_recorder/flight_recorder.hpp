@@ -18,4 +18,9 @@ bool LooksLikeFlightRecorder(std::string_view head);
 base::Status ReadFlightRecorder(base::ByteSource& source, trace::FileRow file, trace::Store& store,
                                 const base::Limits& limits);
 
+/// Of several dumps of one rank, only the one with the latest time in it (then the highest sequence number, then the
+/// first in the list) keeps its records: what the earlier ones show unfinished has ended since. Call after all were
+/// read. Diagnostics: flight-recorder.earlier, one a dump that is not used.
+void KeepLatestDumps(trace::Store& store);
+
 }  // namespace teller::ingest

@@ -45,6 +45,29 @@ TEST(FlightRecorder, ReadsEntriesGroupsAndStatus) {
   EXPECT_EQ(store.comm_records[4].sequence, 6);
 }
 
+TEST(FlightRecorder, OfSeveralDumpsOfOneRankTheLatestCounts) {
+  const std::string early(kDump);
+  std::string late(kDump);
+  for (size_t at = 0; (at = late.find("1758610505592849034")) != std::string::npos;)
+    late.replace(at, 19, "1758610509592849034");
+  late.replace(late.find("\"scheduled\""), 11, "\"completed\"");
+  for (const bool late_first : {false, true}) {
+    trace::Store store;
+    for (const char* path : {"a/rank07.json", "b/rank07.json", "b/rank08.json"}) store.files.push_back({.path = path});
+    for (uint32_t f = 0; f < 3; ++f) {
+      auto source = base::OpenMemory((f == 0) == late_first ? late : early);
+      ASSERT_TRUE(ReadFlightRecorder(*source, trace::FileRow(f), store, {}).ok());
+    }
+    KeepLatestDumps(store);
+    const uint32_t used = late_first ? 0 : 1;
+    for (const auto& record : store.comm_records) EXPECT_NE(record.file.value(), 1 - used);
+    EXPECT_EQ(store.files[1 - used].spans, 0u);
+    EXPECT_EQ(store.files[1 - used].records_read, store.files[1 - used].dropped);
+    EXPECT_NE(store.files[1 - used].note.find(store.files[used].path), std::string::npos);
+    EXPECT_EQ(store.diagnostics.Count("flight-recorder.earlier"), 1u) << "the other rank has one dump";
+  }
+}
+
 TEST(FlightRecorder, RecordsShareTheMembersOfTheirGroup) {
   std::string entries;
   for (int i = 0; i < 1000; ++i) {
