@@ -9,6 +9,7 @@
 #include <string>
 #include <tuple>
 
+#include "locate/coverage.hpp"
 #include "locate/naming.hpp"
 #include "ml/robust.hpp"
 
@@ -56,11 +57,12 @@ double Seconds(Nanos ns) {
 class Search {
  public:
   Search(const trace::Store& store, const trace::Trees& trees) : store_(store) {
+    std::vector<std::pair<Nanos, Nanos>> served;
     for (const trace::Request& request : trees.requests) {
       if (request.arrival != kNoTime && request.finished != kNoTime)
-        served_.emplace_back(request.arrival, request.finished);
+        served.emplace_back(request.arrival, request.finished);
     }
-    std::sort(served_.begin(), served_.end());
+    served_ = Coverage(std::move(served));
     for (const CounterSample& sample : store.counters) {
       if (sample.series.valid() && std::isfinite(sample.value)) samples_[sample.series.value()].push_back(&sample);
     }
@@ -207,15 +209,7 @@ class Search {
 
   /// True when some request is being served for nearly all of [begin, end): the service wants to run.
   bool Serves(Nanos begin, Nanos end) const {
-    Nanos covered = 0;
-    Nanos at = begin;
-    for (const auto& [from, to] : served_) {
-      if (from >= end) break;
-      if (to <= at) continue;
-      covered += std::min(to, end) - std::max(from, at);
-      at = std::max(at, std::min(to, end));
-    }
-    return static_cast<double>(covered) >= kServed * static_cast<double>(end - begin);
+    return static_cast<double>(served_.Of(begin, end)) >= kServed * static_cast<double>(end - begin);
   }
 
   /// A full machine of which the service's own processes have little, although it serves requests.
@@ -316,7 +310,7 @@ class Search {
   }
 
   const trace::Store& store_;
-  std::vector<std::pair<Nanos, Nanos>> served_;  ///< of requests: arrival and end, in order
+  Coverage served_;  ///< from arrival to end of any request
   std::map<uint32_t, Samples> samples_;
   std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> by_name_;  ///< (file, process, name)
   std::vector<Finding> findings_;
