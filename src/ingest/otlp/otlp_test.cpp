@@ -280,6 +280,27 @@ TEST(Otlp, SglangPhasesBecomeFieldsOfTheirRequest) {
   EXPECT_EQ(names.at("5"), "Tokenizer");
 }
 
+TEST(Otlp, SpansOfTgiTellFrontEndQueueAndTokens) {
+  const auto text = [](const char* key, const std::string& value) {
+    return Attribute(key, R"({"stringValue":")" + value + "\"}");
+  };
+  const std::string span = R"({"name":"generate","attributes":[)" + text("total_time", "1.5s") + "," +
+                           text("validation_time", "450.2\xC2\xB5s") + "," + text("queue_time", "30ms") + "," +
+                           text("inference_time", "1.46954s") + "," + text("time_per_token", "73.477ms") + "]," +
+                           kTimes + "}";
+  const auto store = ReadText(R"({"resourceSpans":[{"resource":{"attributes":[)" +
+                              text("service.name", "text-generation-inference.router") +
+                              R"(]},"scopeSpans":[{"scope":{},"spans":[)" + span + "]}]}]}");
+  ASSERT_EQ(store.request_records.size(), 1u);
+  const auto& r = store.request_records[0];
+  EXPECT_EQ(r.engine, "tgi");
+  EXPECT_EQ(r.e2e, 1500 * base::kMilli);
+  EXPECT_EQ(r.queue_time, 30 * base::kMilli);
+  EXPECT_EQ(r.dispatched - r.arrival, 450'200);
+  EXPECT_EQ(r.admitted - r.dispatched, 30 * base::kMilli);
+  EXPECT_EQ(r.output_tokens, 20);
+}
+
 TEST(Otlp, ACutFileKeepsItsWholeSpans) {
   const std::string span = R"({"name":"a","attributes":[{"key":"k","value":{"stringValue":"v"}}],)" + kTimes + "}";
   const std::string whole = R"({"resourceSpans":[{"resource":{"attributes":[]},"scopeSpans":[{"scope":{},"spans":[)" +

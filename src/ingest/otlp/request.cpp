@@ -1,6 +1,6 @@
 // Which attributes engines put on their request spans. Sources: vllm/tracing and v1/engine/output_processor.py of vLLM
-// 0.6 to 0.14, sglang/srt/tracing and srt/observability of SGLang 0.5. The names of TensorRT-LLM and TGI were not compared
-// with their sources.
+// 0.6 to 0.14, sglang/srt/tracing and srt/observability of SGLang 0.5, llmapi/otel_tracing.py of TensorRT-LLM 1.x,
+// router/src/server.rs of TGI 1 to 3.
 #include "ingest/otlp/request.hpp"
 
 #include <algorithm>
@@ -127,16 +127,30 @@ void ReadDurations(const Span& span, RequestRecord& record, uint64_t& bad) {
       ++bad;
     }
   }
-  for (const auto& [key, field] :
-       {std::pair("queue_time", &RequestRecord::queue_time), std::pair("total_time", &RequestRecord::e2e)}) {
-    const Value* value = IsTgiRequest(span) ? Find(span.fields, key) : nullptr;
-    if (value == nullptr || record.*field >= 0) continue;
-    if (const auto nanos = RustDuration(value->text)) {
-      record.*field = *nanos;
-    } else {
-      ++bad;
-    }
+}
+
+/// TGI's router: validation (tokenization is a part of it), queue, inference (prefill and decode), and the time a
+/// token, which is the inference divided by the number of tokens: so both tell that number.
+void ReadTgi(const Span& span, RequestRecord& record, uint64_t& bad) {
+  const auto read = [&](std::string_view key) -> std::optional<Nanos> {
+    const Value* value = Find(span.fields, key);
+    if (value == nullptr) return std::nullopt;
+    const auto nanos = RustDuration(value->text);
+    if (!nanos) ++bad;
+    return nanos;
+  };
+  if (const auto queue = read("queue_time")) record.queue_time = *queue;
+  if (const auto total = read("total_time")) record.e2e = *total;
+  const auto validation = read("validation_time");
+  if (validation && record.arrival != trace::kNoTime) {
+    record.dispatched = record.arrival + *validation;
+    if (record.queue_time >= 0) record.admitted = record.dispatched + record.queue_time;
   }
+  const auto inference = read("inference_time");
+  const auto token = read("time_per_token");
+  if (!inference || !token || *token <= 0 || record.output_tokens >= 0) return;
+  const double tokens = std::round(static_cast<double>(*inference) / static_cast<double>(*token));
+  if (tokens >= 1 && tokens <= kMostTokens) record.output_tokens = static_cast<int64_t>(tokens);
 }
 
 void ReadCounts(const Span& span, RequestRecord& record, uint64_t& bad) {
@@ -209,6 +223,7 @@ std::optional<RequestRecord> RequestOf(const Span& span, std::string_view engine
   record.finished = span.end;
   ReadDurations(span, record, bad_values);
   ReadCounts(span, record, bad_values);
+  if (IsTgiRequest(span)) ReadTgi(span, record, bad_values);
   ReadOutcome(span, record);
   // SGLang's front end reports under this name all that lies between dispatch and the first token, queue included: not
   // what the field means. Its phase spans tell the prefill itself.
