@@ -59,8 +59,9 @@ Nanos Known(Nanos duration) {
   return std::max<Nanos>(duration, 0);
 }
 
-/// From points in time that the engine states: when it was admitted and when its first token existed.
-Lengths FromPoints(const RequestRecord& stated, const Request& request) {
+/// From points in time that the engine states: when it was admitted and when its first token existed. Where it states
+/// how long it decoded, what is left at the end is the last token's way out.
+Lengths FromPoints(const RequestRecord& stated, Request& request) {
   Lengths lengths{};
   const Nanos waited = stated.admitted - request.arrival;
   Nanos front = stated.dispatched != kNoTime ? stated.dispatched - request.arrival : 0;
@@ -68,18 +69,32 @@ Lengths FromPoints(const RequestRecord& stated, const Request& request) {
   Of(lengths, PhaseKind::kFrontEnd) = std::clamp<Nanos>(front, 0, Known(waited));
   Of(lengths, PhaseKind::kQueue) = Known(waited - Known(front));
   Of(lengths, PhaseKind::kPrefill) = Known(stated.prefilled - stated.admitted);
-  Of(lengths, PhaseKind::kDecode) = Known(request.arrival + request.e2e - stated.prefilled);
+  const Nanos after = Known(request.arrival + request.e2e - stated.prefilled);
+  // A request that was thrown back decodes several times; a stated time is that of one of them.
+  const bool whole = stated.decode_time >= 0 && stated.preemptions <= 0;
+  Of(lengths, PhaseKind::kDecode) = whole ? std::min(after, stated.decode_time) : after;
+  Of(lengths, PhaseKind::kOutput) = after - Of(lengths, PhaseKind::kDecode);
+  for (const PhaseKind kind : {PhaseKind::kQueue, PhaseKind::kPrefill, PhaseKind::kDecode}) request.Tell(kind);
+  if (stated.dispatched != kNoTime || stated.queue_time >= 0) request.Tell(PhaseKind::kFrontEnd);
+  if (whole) request.Tell(PhaseKind::kOutput);
   return lengths;
 }
 
 /// From durations that the engine states. Where the front end's times tell when the first token left, what is left of
 /// the time before it is the front end's; the way of the first token out is in it until a step tells more.
-Lengths FromDurations(const RequestRecord& stated, const Request& request) {
+Lengths FromDurations(const RequestRecord& stated, Request& request) {
   Lengths lengths{};
   const Nanos rest = request.e2e - Known(stated.queue_time) - Known(stated.prefill_time) - Known(stated.decode_time);
   Of(lengths, PhaseKind::kQueue) = Known(stated.queue_time);
   Of(lengths, PhaseKind::kPrefill) = Known(stated.prefill_time);
   Of(lengths, PhaseKind::kDecode) = Known(stated.decode_time);
+  if (stated.queue_time >= 0) request.Tell(PhaseKind::kQueue);
+  if (stated.prefill_time >= 0) request.Tell(PhaseKind::kPrefill);
+  if (stated.decode_time >= 0 || request.ttft >= 0) request.Tell(PhaseKind::kDecode);
+  if (request.ttft >= 0 && stated.prefill_time >= 0) {
+    request.Tell(PhaseKind::kFrontEnd);
+    if (stated.decode_time >= 0) request.Tell(PhaseKind::kOutput);
+  }
   if (request.ttft >= 0 && stated.prefill_time >= 0) {
     const Nanos before = Known(request.ttft - Known(stated.queue_time) - stated.prefill_time);
     Of(lengths, PhaseKind::kFrontEnd) = std::clamp<Nanos>(before, 0, Known(rest));
@@ -87,6 +102,10 @@ Lengths FromDurations(const RequestRecord& stated, const Request& request) {
     if (stated.decode_time < 0) Of(lengths, PhaseKind::kDecode) = Known(request.e2e - request.ttft);
   } else if (request.ttft >= 0 && stated.decode_time < 0) {
     Of(lengths, PhaseKind::kDecode) = Known(request.e2e - request.ttft);
+  }
+  if (!request.tells(PhaseKind::kFrontEnd) && request.handed_on >= 0) {
+    Of(lengths, PhaseKind::kFrontEnd) = std::clamp<Nanos>(request.handed_on, 0, Known(rest));
+    request.Tell(PhaseKind::kFrontEnd);
   }
   return lengths;
 }
@@ -169,16 +188,20 @@ void PinPhases(Nanos first_token, Nanos last_token, const RequestRecord& stated,
   for (const PhaseKind kind : kInOrder) Of(lengths, kind) = request.phase(kind);
   const Nanos model = first_token - request.arrival;
   if (stated.prefilled != kNoTime && stated.admitted != kNoTime) {
-    // The engine's own points stand; only the way out becomes known.
+    // The engine's own points stand; only the way out becomes known, by the step of the last token better than by a
+    // stated duration, which need not begin where the prefill ended.
     if (last_token == kNoTime || last_token < stated.prefilled) return;
-    const Nanos decode = std::min(Of(lengths, PhaseKind::kDecode), last_token - stated.prefilled);
-    Of(lengths, PhaseKind::kOutput) += Of(lengths, PhaseKind::kDecode) - decode;
-    Of(lengths, PhaseKind::kDecode) = decode;
+    const Nanos both = Of(lengths, PhaseKind::kDecode) + Of(lengths, PhaseKind::kOutput);
+    Of(lengths, PhaseKind::kDecode) = std::min(both, last_token - stated.prefilled);
+    Of(lengths, PhaseKind::kOutput) = both - Of(lengths, PhaseKind::kDecode);
+    request.Tell(PhaseKind::kOutput);
   } else {
     const Nanos both = Of(lengths, PhaseKind::kFrontEnd) + Of(lengths, PhaseKind::kOutput);
     const Nanos front = model - Of(lengths, PhaseKind::kQueue) - Of(lengths, PhaseKind::kPrefill);
     Of(lengths, PhaseKind::kFrontEnd) = std::clamp<Nanos>(front, 0, both);
     Of(lengths, PhaseKind::kOutput) = both - Of(lengths, PhaseKind::kFrontEnd);
+    request.Tell(PhaseKind::kFrontEnd);
+    if (last_token != kNoTime) request.Tell(PhaseKind::kOutput);
     if (request.ttft >= 0) request.first_out = Known(request.ttft - model);
     request.at_error = request.ttft < 0 ? 0 : std::clamp<Nanos>(request.ttft - model, 0, both);
   }

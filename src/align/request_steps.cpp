@@ -217,6 +217,14 @@ size_t FirstEndingAfter(const std::vector<Step>& steps, const Lane& lane, Nanos 
   return static_cast<size_t>(it - lane.steps.begin());
 }
 
+/// True when a step of the lane overlaps the request's model phases, or its whole life where these have no place.
+bool HasStepIn(const std::vector<Step>& steps, const Lane& lane, const Request& request) {
+  const auto [begin, end] = ModelTime(request).value_or(std::pair(request.arrival, request.finished));
+  if (begin == kNoTime || end == kNoTime) return false;
+  const size_t p = FirstEndingAfter(steps, lane, begin);
+  return p < lane.steps.size() && steps[lane.steps[p]].begin < end;
+}
+
 /// Decoding steps whose middle lies in the decode phase: what can be said of a request that is not recorded whole.
 void TakeOverlapping(const std::vector<Step>& steps, const Lane& lane, Request& request) {
   for (const auto& phase : request.phases) {
@@ -417,6 +425,8 @@ std::vector<Lane> EngineLanes(const std::vector<Step>& steps) {
 void FindSteps(const std::vector<Step>& steps, const std::vector<Lane>& lanes, const RequestRecord& stated,
                Request& request) {
   const auto bounds = BoundsOf(stated, request);
+  if (steps.empty()) return;
+  request.no_steps = lanes.empty() ? trace::NoSteps::kUnmarked : trace::NoSteps::kUntimed;
   if (!bounds.has_value() || lanes.empty()) return;
   Finder finder(steps, stated, request, *bounds);
   for (const Lane& lane : lanes) finder.Search(lane);
@@ -430,6 +440,10 @@ void FindSteps(const std::vector<Step>& steps, const std::vector<Lane>& lanes, c
   } else if (lanes.size() == 1) {
     TakeOverlapping(steps, lanes.front(), request);
   }
+  if (request.cover != StepCover::kNone) return;
+  const bool meanwhile =
+      std::any_of(lanes.begin(), lanes.end(), [&](const Lane& lane) { return HasStepIn(steps, lane, request); });
+  request.no_steps = meanwhile ? trace::NoSteps::kUncertain : trace::NoSteps::kOutside;
 }
 
 void ShareSteps(const std::vector<Step>& steps, const std::vector<Lane>& lanes, std::vector<Request>& requests) {

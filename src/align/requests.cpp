@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "align/request_ids.hpp"
+#include "align/request_lives.hpp"
 #include "align/request_phases.hpp"
 #include "align/request_steps.hpp"
 
@@ -39,7 +40,7 @@ RequestRecord Sane(RequestRecord record) {
 
 class Builder {
  public:
-  Builder(trace::Store& store, trace::Trees& trees) : store_(store), trees_(trees) {}
+  Builder(trace::Store& store, trace::Trees& trees) : store_(store), trees_(trees), lives_(store) {}
 
   void Run() {
     for (uint32_t i = 0; i < store_.logs.size(); ++i) {
@@ -60,9 +61,11 @@ class Builder {
   }
 
  private:
-  std::string Scope(std::string_view id, trace::FileRow file, const std::string& process) const {
-    if (!RequestIds::IsLocal(id)) return {};
-    return std::to_string(file.value()) + "/" + process;
+  /// A number that is given again after a restart names another request.
+  std::string Scope(std::string_view id, trace::FileRow file, const std::string& process, uint32_t line) const {
+    std::string scope = RequestLives::Scope(id, file, process);
+    if (const uint32_t life = lives_.Of(scope, id, line); life > 0) scope += "#" + std::to_string(life);
+    return scope;
   }
 
   uint32_t NewRequest(const std::string& scope, const std::string& id) {
@@ -76,7 +79,7 @@ class Builder {
 
   void AddRecord(uint32_t index) {
     const RequestRecord record = Sane(store_.request_records[index]);
-    const std::string scope = Scope(record.id, record.file, record.process);
+    const std::string scope = Scope(record.id, record.file, record.process, RequestLives::LineOf(record.ref));
     uint32_t row = record.id.empty() ? RequestIds::kNone : ids_.Find(scope, record.id);
     // One source that speaks twice under one id speaks of two requests (a client may use an id again).
     if (row != RequestIds::kNone && SpokeBefore(requests_[row], record)) row = RequestIds::kNone;
@@ -101,7 +104,7 @@ class Builder {
     trees_.logs_with_id = with_id_.size();
     for (const uint32_t i : with_id_) {
       const LogRecord& record = store_.logs[i];
-      const std::string scope = Scope(record.request, record.file, record.process);
+      const std::string scope = Scope(record.request, record.file, record.process, record.line);
       uint32_t row = ids_.Find(scope, record.request);
       if (row == RequestIds::kNone) row = NewRequest(scope, record.request);
       Request& request = requests_[row];
@@ -161,6 +164,7 @@ class Builder {
 
   trace::Store& store_;
   trace::Trees& trees_;
+  RequestLives lives_;
   RequestIds ids_;
   std::vector<uint32_t> with_id_;
   std::vector<Request> requests_;

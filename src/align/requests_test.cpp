@@ -204,5 +204,187 @@ TEST(Requests, OneIdInTwoTracesIsTwoRequests) {
   EXPECT_EQ(trees.requests.size(), 2u);
 }
 
+/// A log of a llama.cpp server, line by line.
+struct LlamaLog {
+  trace::Store store;
+  trace::Trees trees;
+  Nanos at = kEpoch;
+
+  LlamaLog() { store.files.push_back({.path = "server.log"}); }
+
+  void Line(const std::string& id, const std::string& message, Nanos after = 10 * kMs) {
+    at += after;
+    trace::LogRecord record;
+    record.file = trace::FileRow(0);
+    record.line = static_cast<uint32_t>(store.logs.size() + 1);
+    record.source = trace::LogSource::kLlamaCpp;
+    record.request = id;
+    record.message = message;
+    record.at = at;
+    store.logs.push_back(record);
+  }
+  void Timings(const std::string& id, int64_t tokens) {
+    Line(id, "prompt eval time and all the rest");
+    store.logs.back().statistics = {{"prompt_eval_ms", 5.0}, {"total_ms", 9.0}};
+    RequestRecord record;
+    record.file = trace::FileRow(0);
+    record.source = trace::RequestSource::kLog;
+    record.engine = "llama.cpp";
+    record.ref = "line:" + std::to_string(store.logs.back().line);
+    record.id = id;
+    record.output_tokens = tokens;
+    record.prefill_time = 5 * kMs;
+    record.decode_time = 4 * kMs;
+    store.request_records.push_back(record);
+  }
+  void Task(const std::string& id, int64_t tokens) {
+    Line(id, "slot launch_slot_: processing task");
+    Timings(id, tokens);
+    Line(id, "stop processing");
+  }
+  /// Output tokens and number of lines of each request with this id, in order of time.
+  std::vector<std::pair<int64_t, size_t>> Of(const std::string& id) {
+    BuildRequests(store, trees);
+    std::vector<std::pair<int64_t, size_t>> out;
+    for (const Request& request : trees.requests) {
+      if (request.id == id) out.emplace_back(request.output_tokens, request.logs.size());
+    }
+    return out;
+  }
+};
+
+using Told = std::vector<std::pair<int64_t, size_t>>;
+
+TEST(Requests, ATaskNumberThatIsGivenAgainIsAnotherRequest) {
+  LlamaLog log;
+  log.Task("task 0", 7);
+  log.Task("task 1", 8);
+  log.Line("", "main: server is listening", 100 * kMs);  // started again
+  log.Task("task 0", 9);
+  EXPECT_EQ(log.Of("task 0"), (Told{{7, 3}, {9, 3}}));
+  EXPECT_EQ(log.Of("task 1"), (Told{{8, 3}}));
+}
+
+TEST(Requests, ATaskThatNeverEndedAndItsNumberAgainAreTwo) {
+  LlamaLog log;
+  log.Line("task 0", "slot launch_slot_: processing task");
+  log.Line("task 0", "new prompt");
+  log.Task("task 0", 9);
+  EXPECT_EQ(log.Of("task 0"), (Told{{-1, 2}, {9, 3}}));
+}
+
+TEST(Requests, TimingsAloneTellTasksOfOneNumberApart) {
+  LlamaLog log;
+  log.Timings("task 5", 7);
+  log.Timings("task 5", 8);
+  EXPECT_EQ(log.Of("task 5"), (Told{{7, 1}, {8, 1}}));
+}
+
+TEST(Requests, LinesLongAfterTheEndOfATaskAreOfAnother) {
+  LlamaLog log;
+  log.Timings("task 5", 7);
+  log.Line("task 5", "stop processing");
+  log.Line("task 5", "restored context checkpoint", 120'000 * kMs);
+  EXPECT_EQ(log.Of("task 5"), (Told{{7, 2}, {-1, 1}}));
+}
+
+TEST(Requests, OneTaskThatTakesLongStaysOne) {
+  LlamaLog log;
+  log.Line("task 3", "slot launch_slot_: processing task");
+  log.at += 1'800'000 * kMs;  // decoding prints nothing
+  log.Timings("task 3", 7);
+  log.Line("task 3", "stop processing");
+  EXPECT_EQ(log.Of("task 3"), (Told{{7, 3}}));
+}
+
+RequestRecord Stated() {
+  RequestRecord record;
+  record.file = trace::FileRow(0);
+  record.id = "0025-006";
+  record.arrival = kEpoch;
+  record.admitted = kEpoch + 10 * kMs;
+  record.prefilled = kEpoch + 110 * kMs;
+  record.finished = kEpoch + 1000 * kMs;
+  return record;
+}
+
+Request Built(const RequestRecord& record) {
+  trace::Store store;
+  trace::Trees trees;
+  store.files.resize(1);
+  store.request_records.push_back(record);
+  BuildRequests(store, trees);
+  EXPECT_EQ(trees.requests.size(), 1u);
+  ExpectSums(trees.requests[0]);
+  return trees.requests[0];
+}
+
+TEST(Requests, AStatedDecodeTimeLeavesTheWayOut) {
+  RequestRecord record = Stated();
+  EXPECT_EQ(Built(record).phase(PhaseKind::kDecode), 890 * kMs);
+  EXPECT_FALSE(Built(record).tells(PhaseKind::kOutput));
+  record.decode_time = 800 * kMs;
+  const Request request = Built(record);
+  EXPECT_EQ(request.phase(PhaseKind::kDecode), 800 * kMs);
+  EXPECT_EQ(request.phase(PhaseKind::kOutput), 90 * kMs);
+  EXPECT_TRUE(request.tells(PhaseKind::kOutput));
+  record.decode_time = 2000 * kMs;  // longer than there is room
+  EXPECT_EQ(Built(record).phase(PhaseKind::kDecode), 890 * kMs);
+  record.decode_time = 300 * kMs;
+  record.preemptions = 1;  // of several decodings one is stated
+  EXPECT_EQ(Built(record).phase(PhaseKind::kDecode), 890 * kMs);
+}
+
+TEST(Requests, OnlyWhatIsStatedIsTold) {
+  RequestRecord record = Stated();
+  EXPECT_FALSE(Built(record).tells(PhaseKind::kFrontEnd));
+  record.queue_time = 0;
+  EXPECT_TRUE(Built(record).tells(PhaseKind::kFrontEnd));
+  EXPECT_TRUE(Built(record).tells(PhaseKind::kQueue));
+  RequestRecord total;
+  total.file = trace::FileRow(0);
+  total.id = "x";
+  total.e2e = 1000 * kMs;
+  total.prefill_time = 0;
+  const Request request = Built(total);
+  for (const PhaseKind kind : {PhaseKind::kFrontEnd, PhaseKind::kQueue, PhaseKind::kDecode, PhaseKind::kOutput})
+    EXPECT_FALSE(request.tells(kind));
+  EXPECT_TRUE(request.tells(PhaseKind::kPrefill)) << "0 is a statement too";
+}
+
+TEST(Requests, WhyNoStepsAreKnownIsTold) {
+  const auto why = [](std::vector<trace::Step> steps, const RequestRecord& record) {
+    trace::Store store;
+    trace::Trees trees;
+    store.files.resize(1);
+    store.processes.resize(2);
+    trees.steps = std::move(steps);
+    store.request_records.push_back(record);
+    BuildRequests(store, trees);
+    EXPECT_EQ(trees.requests[0].cover, StepCover::kNone);
+    return trees.requests[0].no_steps;
+  };
+  const auto step = [](uint32_t process, Nanos begin, int prefills, int decodes) {
+    trace::Step s{.process = trace::ProcessRow(process), .begin = begin, .end = begin + 300 * kMs};
+    s.prefill_requests = prefills;
+    s.decode_requests = decodes;
+    s.rank = 0;
+    return s;
+  };
+  RequestRecord record = Stated();
+  record.output_tokens = 90;
+  EXPECT_EQ(why({}, record), trace::NoSteps::kNoneRecorded);
+  EXPECT_EQ(why({step(0, kEpoch, -1, -1)}, record), trace::NoSteps::kUnmarked);
+  EXPECT_EQ(why({step(0, kEpoch + 5000 * kMs, 0, 1)}, record), trace::NoSteps::kOutside);
+  // Two engines that do not run in lockstep, and counts that fit neither.
+  EXPECT_EQ(why({step(0, kEpoch + 200 * kMs, 0, 1), step(1, kEpoch + 350 * kMs, 0, 1)}, record),
+            trace::NoSteps::kUncertain);
+  RequestRecord timeless;
+  timeless.file = trace::FileRow(0);
+  timeless.id = "y";
+  timeless.e2e = 5 * kMs;
+  EXPECT_EQ(why({step(0, kEpoch, 0, 1)}, timeless), trace::NoSteps::kUntimed);
+}
+
 }  // namespace
 }  // namespace teller::align

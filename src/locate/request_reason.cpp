@@ -62,7 +62,7 @@ std::string Blocker(const trace::Trees& trees, const Request& request) {
 /// What filled the model phases, the larger parts first.
 std::string Filling(const trace::Trees& trees, const Request& request) {
   if (request.cover == trace::StepCover::kNone)
-    return "no steps were recorded meanwhile, so what filled it is not known";
+    return std::string(Text(request.no_steps)) + ", so what filled it is not known";
   std::vector<std::pair<Nanos, std::string>> parts = {
       {request.own, fmt::format("its own share of the steps is {}", Ms(request.own))},
       {request.others, fmt::format("other requests in the same steps took {}", Ms(request.others))},
@@ -114,14 +114,19 @@ UsualRequest LearnUsual(const trace::Trees& trees) {
   for (const Request& request : trees.requests) {
     if (request.failed || request.phases.empty()) continue;
     ++usual.requests;
-    front.push_back(request.phase(PhaseKind::kFrontEnd));
-    queue.push_back(request.phase(PhaseKind::kQueue));
-    output.push_back(request.phase(PhaseKind::kOutput));
-    const Nanos fill = request.phase(PhaseKind::kPrefill);
-    prefill.push_back(fill);
-    if (request.prompt_tokens > 0)
-      per_token.push_back(static_cast<double>(fill) / static_cast<double>(request.prompt_tokens));
-    if (request.output_tokens > 1) tpot.push_back(request.phase(PhaseKind::kDecode) / (request.output_tokens - 1));
+    const auto take = [&](PhaseKind kind, std::vector<Nanos>& into) {
+      if (request.tells(kind)) into.push_back(request.phase(kind));
+    };
+    take(PhaseKind::kFrontEnd, front);
+    take(PhaseKind::kQueue, queue);
+    take(PhaseKind::kOutput, output);
+    take(PhaseKind::kPrefill, prefill);
+    if (request.tells(PhaseKind::kPrefill) && request.prompt_tokens > 0) {
+      per_token.push_back(static_cast<double>(request.phase(PhaseKind::kPrefill)) /
+                          static_cast<double>(request.prompt_tokens));
+    }
+    if (request.tells(PhaseKind::kDecode) && request.output_tokens > 1)
+      tpot.push_back(request.phase(PhaseKind::kDecode) / (request.output_tokens - 1));
   }
   usual.front = Median(front);
   usual.queue = Median(queue);

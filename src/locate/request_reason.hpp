@@ -8,7 +8,8 @@
 
 namespace teller::locate {
 
-/// What is usual for a request of this run: medians over the requests that went well.
+/// What is usual for a request of this run: medians over the requests that went well, each over those of which it is
+/// known (Request::tells); 0 where it is known of none.
 struct UsualRequest {
   trace::Nanos front = 0;
   trace::Nanos queue = 0;

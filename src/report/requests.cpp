@@ -43,7 +43,8 @@ const std::array<Figure, 4>& Figures() {
       {"TTFT", "ttft_ns", [](const Request& r) { return r.ttft; }},
       {"TPOT", "tpot_ns", [](const Request& r) { return r.tpot(); }},
       {"E2E", "e2e_ns", [](const Request& r) { return r.e2e; }},
-      {"queue", "queue_ns", [](const Request& r) { return r.phases.empty() ? Nanos(-1) : r.phase(PhaseKind::kQueue); }},
+      {"queue", "queue_ns",
+       [](const Request& r) { return r.tells(PhaseKind::kQueue) ? r.phase(PhaseKind::kQueue) : Nanos(-1); }},
   }};
   return figures;
 }
@@ -110,7 +111,7 @@ struct Column {
 };
 
 std::string PhaseText(const Request& request, PhaseKind kind) {
-  return request.phases.empty() ? "-" : Duration(request.phase(kind));
+  return request.tells(kind) ? Duration(request.phase(kind)) : "-";
 }
 
 const std::vector<Column>& Columns() {
@@ -238,7 +239,7 @@ void AddPhases(const Request& request, Page& page) {
 void AddSteps(const engine::Run& run, const Request& request, Page& page) {
   page.Gap();
   if (request.cover == trace::StepCover::kNone) {
-    page.Paragraph(0, "No steps were recorded while it was served: its phases are all that is known.", Ink::kDim);
+    page.Paragraph(0, fmt::format("Its phases are all that is known: {}.", Text(request.no_steps)), Ink::kDim);
     return;
   }
   page.Head(fmt::format(

@@ -23,6 +23,18 @@ std::string_view Name(StepCover cover) {
   return "none";
 }
 
+std::string_view Text(NoSteps why) {
+  switch (why) {
+    case NoSteps::kNoneRecorded: return "no steps were recorded";
+    case NoSteps::kUnmarked: return "steps were recorded, but their marks do not tell how many requests they serve";
+    case NoSteps::kUntimed: return "steps were recorded, but nothing tells when it was computed";
+    case NoSteps::kOutside: return "no steps were recorded while it was served";
+    case NoSteps::kUncertain:
+      return "steps were recorded while it was served, but which of them served it is not certain";
+  }
+  return "no steps were recorded";
+}
+
 Nanos Request::phase(PhaseKind kind) const {
   Nanos sum = 0;
   for (const RequestPhase& phase : phases) {

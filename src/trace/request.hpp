@@ -84,6 +84,17 @@ enum class StepCover : uint8_t {
 };
 std::string_view Name(StepCover cover);
 
+/// Why no steps are known of a request.
+enum class NoSteps : uint8_t {
+  kNoneRecorded = 0,  ///< no trace has steps
+  kUnmarked = 1,      ///< no step's mark tells how many requests it serves
+  kUntimed = 2,       ///< nothing tells when the request was computed
+  kOutside = 3,       ///< none was recorded while it was served
+  kUncertain = 4,     ///< some were, and which of them served it is not certain
+};
+/// As a clause: "no steps were recorded while it was served".
+std::string_view Text(NoSteps why);
+
 /// One step's part in one request.
 struct RequestStep {
   StepRow step;
@@ -124,11 +135,15 @@ struct Request {
   int64_t output_tokens = -1;
   int64_t preemptions = -1;
 
+  /// Bit of each PhaseKind whose length some source states or proves; a phase without it may have been there all the
+  /// same.
+  uint8_t told = 0;
   std::vector<RequestPhase> phases;  ///< order: by time; sum of durations == e2e; empty when e2e is unknown
 
   ProcessRow served_by;  ///< the traced process whose steps served it
   StepCover cover = StepCover::kNone;
-  std::vector<RequestStep> steps;  ///< order: by time
+  NoSteps no_steps = NoSteps::kNoneRecorded;  ///< only where cover is kNone
+  std::vector<RequestStep> steps;             ///< order: by time
   // The model phases (prefill and decode) in parts; all zero where no steps are known:
   // own + others + blocked + between + unrecorded == prefill + decode.
   Nanos own = 0;                         ///< its shares of the steps that served it
@@ -140,6 +155,9 @@ struct Request {
 
   /// Length of one phase; 0 when it has none.
   Nanos phase(PhaseKind kind) const;
+  /// True when the length of a phase is stated or proved, 0 too.
+  bool tells(PhaseKind kind) const { return (told >> static_cast<unsigned>(kind) & 1) != 0; }
+  void Tell(PhaseKind kind) { told = static_cast<uint8_t>(told | 1u << static_cast<unsigned>(kind)); }
   /// Time per output token after the first; -1 unknown.
   Nanos tpot() const;
 };
