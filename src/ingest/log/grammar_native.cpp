@@ -64,7 +64,8 @@ bool ParseKmsg(std::string_view line, ParsedLine& out) {
   return true;
 }
 
-/// "[ 1843.308145] text", "<4>[ 1843.308145] text", "[Sun Feb 23 16:24:18 2025] text" (dmesg, dmesg -T).
+/// "[ 1843.308145] text", "<4>[ 1843.308145] text", "[Sun Feb 23 16:24:18 2025] text" (dmesg, dmesg -T);
+/// "[Nov30 12:21] text" and, behind it, "[  +0.000004] text" (dmesg -H, dmesg --reltime).
 bool ParseDmesg(std::string_view line, ParsedLine& out) {
   Cursor c(line);
   int64_t priority = 0;
@@ -75,7 +76,12 @@ bool ParseDmesg(std::string_view line, ParsedLine& out) {
   }
   if (!c.Eat('[')) return false;
   c.SkipSpaces();
-  if (!ReadSecondsSinceStart(c, out.stamp) && !ReadCtime(c, out.stamp)) return false;
+  const bool since_previous = c.Eat('+');
+  if (!ReadSecondsSinceStart(c, out.stamp) &&
+      (since_previous || (!ReadCtime(c, out.stamp) && !ReadMonthDayMinute(c, out.stamp)))) {
+    return false;
+  }
+  out.stamp.since_previous = since_previous;
   if (!c.Eat(']')) return false;
   c.Eat(' ');
   out.message = c.rest();

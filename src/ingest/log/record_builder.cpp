@@ -158,11 +158,23 @@ void RecordBuilder::AddText(std::string_view text, const Origin& origin, uint32_
   }
 }
 
+/// A kernel message may tell only how long after the one before it came. Nothing is known of the first ones of a log
+/// that was cut at its front.
+void RecordBuilder::SettleKernelStamp(Stamp& stamp) {
+  if (stamp.since_previous) {
+    Stamp settled = kernel_;
+    if (__builtin_add_overflow(settled.at, stamp.at, &settled.at)) settled = {};
+    stamp = settled;
+  }
+  kernel_ = stamp;
+}
+
 void RecordBuilder::AddWhole(std::string_view text, ParsedLine parsed, const Origin& origin, uint32_t line) {
   if (text.empty()) {
     ++joined_;
     return;
   }
+  if (parsed.source == LogSource::kKernel && parsed.stamp.present) SettleKernelStamp(parsed.stamp);
   Stream& stream = StreamOf(origin);
   if (!parsed.header && !seen_llama_) {
     // Nothing says whose bare lines these are.

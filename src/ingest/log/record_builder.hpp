@@ -51,6 +51,7 @@ class RecordBuilder {
   void NoteTracebackLine(Stream& stream, std::string_view text);
   void Begin(Stream& stream, const ParsedLine& parsed, const Origin& origin, uint32_t line);
   void Extend(Stream& stream, std::string_view text, uint32_t line);
+  void SettleKernelStamp(Stamp& stamp);
   void SpreadTriton();
   Stream& StreamOf(const Origin& origin);
   std::string Place(uint32_t line) const;
@@ -63,6 +64,7 @@ class RecordBuilder {
   bool seen_llama_ = false;  // a line of llama.cpp was seen: its bare lines can be told
   uint32_t last_line_ = 1;
   std::unordered_set<std::string> nccl_hosts_;  // that stood at the front of NCCL lines
+  Stamp kernel_;                                // of the last kernel message
   std::optional<NcclHeader> nccl_;              // of the text that is being added
   Origin line_origin_;                          // of the current physical line; a bar redrawn on it has the same writer
   std::string clean_;

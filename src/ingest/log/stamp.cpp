@@ -233,6 +233,22 @@ bool ReadCtime(Cursor& cursor, Stamp& stamp) {
   return true;
 }
 
+bool ReadMonthDayMinute(Cursor& cursor, Stamp& stamp) {
+  Cursor c = cursor;
+  int64_t month = 0;
+  int64_t day = 0;
+  int64_t hour = 0;
+  int64_t minute = 0;
+  if (!ReadMonthName(c, month) || !c.Number(2, 2, day) || !c.Eat(' ') || !c.Number(2, 2, hour) || !c.Eat(':') ||
+      !c.Number(2, 2, minute) || hour > 23 || minute > 59 || !ValidDate(kYearForOpen, month, day)) {
+    return false;
+  }
+  Set(stamp, kYearForOpen, month, day, {.ns = (hour * 60 + minute) * 60 * kSecond, .error = 30 * kSecond},
+      trace::kZoneOpen | trace::kYearOpen);
+  cursor = c;
+  return true;
+}
+
 bool ReadSecondsSinceStart(Cursor& cursor, Stamp& stamp) {
   Cursor c = cursor;
   int64_t seconds = 0;

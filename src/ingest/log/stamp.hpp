@@ -13,6 +13,7 @@ struct Stamp {
   trace::Nanos at = 0;     ///< UTC if `open` lacks kZoneOpen; see StampGap for what stands for open parts
   trace::Nanos error = 0;  ///< half width of what the digits leave open
   uint8_t open = trace::kNothingOpen;
+  bool since_previous = false;  ///< `at` is the time since the record before, whose stamp counts
 };
 
 /// Days since 1970-01-01 of a proleptic Gregorian date.
@@ -36,6 +37,8 @@ bool ReadGlogTime(Cursor& cursor, Stamp& stamp);
 bool ReadCtime(Cursor& cursor, Stamp& stamp);
 /// "Feb 14 05:03:41" (syslog) or "Dec 18 2024 20:50:46"
 bool ReadMonthNameTime(Cursor& cursor, Stamp& stamp);
+/// "Nov30 12:21": the minute (dmesg --reltime)
+bool ReadMonthDayMinute(Cursor& cursor, Stamp& stamp);
 /// "1843.308145": seconds since boot
 bool ReadSecondsSinceStart(Cursor& cursor, Stamp& stamp);
 /// "0.35.412.409": minutes, seconds, milliseconds, microseconds since start
