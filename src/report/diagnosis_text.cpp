@@ -207,6 +207,7 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
   if (s.trace_files > 0) parts.push_back(Count(s.trace_files, "trace file"));
   if (s.log_files > 0) parts.push_back(Count(s.log_files, "log"));
   if (s.counter_files > 0) parts.push_back(Count(s.counter_files, "file") + " of counters");
+  if (s.graph_files > 0) parts.push_back(Count(s.graph_files, "file") + " of learned graphs");
   if (!s.ranks.empty()) parts.push_back(RanksText(s.ranks));
   parts.push_back(Count(s.spans, "span"));
   parts.push_back(Count(s.steps, "step"));
@@ -219,6 +220,8 @@ void AddWhatWasRead(const engine::Run& run, Page& page) {
                                Duration(s.end - s.begin)));
   }
   if (const std::string clock = ClockLine(run); !clock.empty()) page.Field("", clock);
+  const uint64_t learned = trace::OriginsBySource(run.trees.graph_origins).at(trace::GraphSource::kLearned);
+  if (learned > 0) page.Field("", Count(learned, "replayed kernel") + " with module or operator from learned graphs");
   if (!run.trees.log_clock_method.empty()) {
     std::string clock = "logs on the trace clock by " + run.trees.log_clock_method;
     if (run.trees.log_clock_error > 0) clock += ", +/- " + Duration(run.trees.log_clock_error);

@@ -29,6 +29,8 @@ void CountFiles(const trace::Store& store, Summary& summary) {
       ++summary.trace_files;
     } else if (file.kind == "prometheus" || file.kind == "host-counters") {
       ++summary.counter_files;
+    } else if (file.kind == "graphs") {
+      ++summary.graph_files;
     } else if (file.kind != "log-arrival") {
       ++summary.unused_files;
     }

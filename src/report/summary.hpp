@@ -13,6 +13,7 @@ namespace teller::report {
 struct Summary {
   size_t trace_files = 0;  ///< files with spans or collective records
   size_t counter_files = 0;
+  size_t graph_files = 0;  ///< of learned sequences
   size_t log_files = 0;
   size_t unused_files = 0;
   std::vector<int> ranks;  ///< order: ascending, each once

@@ -154,6 +154,36 @@ class SmallGraphs(GraphCase):
         origins = {e["args"].get("learned_in") for e in self.exported("--graphs", learned, replay) if e.get("cat") == "kernel"}
         self.assertEqual(origins, {str(learned)})
 
+    def test_a_finding_says_whence_its_module_is_known(self):
+        """Kernel 14 of 25 (gemm_up of layer 2) is slow in six steps of forty."""
+        names = [kernel for _ in range(self.LAYERS) for kernel, _, _ in self.LAYER]
+        events, at = [], 1000
+        for step in range(40):
+            begin = at
+            events.append(span("hipGraphLaunch", begin + 10, 5, "cuda_runtime", correlation=step + 1))
+            now = begin + 30
+            for i, name in enumerate(names):
+                length = 100 + (step * 7 + i * 3) % 5 + (9000 if i == 14 and 20 <= step < 26 else 0)
+                events.append(span(name, now, length, "kernel", 0, 3, correlation=step + 1, stream=3, device=0))
+                now += length + 1
+            events.append(span("hipDeviceSynchronize", begin + 20, now - begin - 20, "cuda_runtime"))
+            events.append(span("step[DECODE bs=8]", begin, now + 10 - begin, "user_annotation"))
+            at = now + 60
+        replay = self.write("slow/decode.json", trace(events))
+        learned = self.learn(self.write("capture.json", trace(self.capture())))
+        verdict, _ = self.diagnose(replay, "--graphs", learned)
+        finding = verdict["findings"][0]
+        self.assertEqual(finding["class"], "KERNEL_REGRESSION")
+        self.assertEqual((finding["culprit"]["op"], finding["culprit"]["module"]), ("gemm_up_64x32", "Model_0/Layer_2/MLP_2"))
+        said = [e["text"] for e in finding["evidence"] if "graph replayed" in e["text"]]
+        self.assertEqual(len(said), 1, finding["evidence"])
+        self.assertIn("learned sequence of " + str(learned), said[0])
+        text = teller("diagnose", replay, "--graphs", learned, env=WIDE).stdout.decode()
+        self.assertIn("1 trace file, 1 file of learned graphs", text)
+        self.assertIn("1,000 replayed kernels with module or operator from learned graphs", text)
+        alone, _ = self.diagnose(replay)
+        self.assertFalse(alone["findings"][0]["culprit"]["module"])
+
     def test_learned_files_merge_and_say_the_same(self):
         first = self.learn(self.write("a.json", trace(self.capture())), to="a.graphs")
         again = self.learn(first, first, to="b.graphs")
