@@ -12,7 +12,7 @@ import sys
 # Lowest first. Modules on one floor are peers and never include each other.
 FLOORS = [
     ["base"],
-    ["trace", "ml"],
+    ["trace", "ml", "tpe"],
     ["ingest", "logs", "tree"],
     ["align"],
     ["slice", "retime"],
