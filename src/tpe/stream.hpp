@@ -13,9 +13,9 @@ namespace teller::tpe {
 ///
 /// Tokens come out at *cuts*, places that no token of the vocabulary can span (the two nodes with their depth
 /// difference are nowhere neighbours inside an entry), once `min_batch` nodes wait, and at the latest with End. Memory:
-/// the nodes since the last cut, at most `max_nodes`; when so many wait without a cut they are encoded as if the step
-/// ended there, and counted in forced_cuts. Nothing is allocated once the longest batch has been seen. Lifetime: the
-/// encoder outlives it. Threads: confined.
+/// the nodes since the last cut, at most `max_nodes` (2^30 or less); when so many wait without a cut they are encoded
+/// as if the step ended there, and counted in forced_cuts. Nothing is allocated once the longest batch has been seen.
+/// Lifetime: the encoder outlives it. Threads: confined.
 class StreamEncoder {
  public:
   struct Options {
@@ -36,7 +36,7 @@ class StreamEncoder {
   uint64_t forced_cuts() const { return forced_cuts_; }
 
  private:
-  base::Status Flush(size_t nodes, Tokens& out);
+  base::Status Flush(Tokens& out);
 
   const Encoder& encoder_;
   Options options_;
@@ -44,7 +44,8 @@ class StreamEncoder {
   Tokens batch_;
   std::vector<uint32_t> symbols_;
   std::vector<uint32_t> depths_;
-  uint32_t done_ = 0;  // nodes of the step that came out
+  uint32_t last_depth_ = 0;  // of the node pushed last
+  uint32_t done_ = 0;        // nodes of the step that came out
   uint64_t forced_cuts_ = 0;
 };
 
