@@ -48,7 +48,7 @@ base::Result<uint32_t> Corpus::AddSymbol(uint32_t class_index, std::string_view 
   const base::StringId text = pool_.Intern(name);
   const auto [at, is_new] = by_name_.emplace((uint64_t{class_index} << 32) | text.value(), symbol_count());
   if (!is_new) return at->second;
-  if (names_.size() >= 0xFFFFFFFFu) return base::Error{base::Code::kLimit, "corpus has too many symbols"};
+  if (names_.size() >= kNoSymbol) return base::Error{base::Code::kLimit, "corpus has too many symbols"};
   names_.push_back(text);
   symbol_class_.push_back(class_index);
   return symbol_count() - 1;
@@ -84,17 +84,32 @@ base::Status Corpus::Add(const ForestView& forest, uint64_t weight) {
       }
     }
   }
-  // One place is kept free after each sequence: the trainer puts a mark there.
-  if (symbols_.size() + sequences_.size() + forest.size() + 1 > kMaxNodes) {
+  if (symbols_.size() + forest.size() + 2 > kMaxNodes) {
     return base::Error{base::Code::kLimit,
                        "corpus has more than " + std::to_string(kMaxNodes) + " nodes; train on fewer runs"};
   }
+  const auto mark = [&] {
+    symbols_.push_back(kNoSymbol);
+    depths_.push_back(0);
+  };
+  if (sequences_.empty()) mark();
   if (options_.merge_equal) by_hash_.emplace(hash, static_cast<uint32_t>(sequences_.size()));
   sequences_.push_back({weight, static_cast<uint32_t>(symbols_.size()), static_cast<uint32_t>(forest.size())});
   symbols_.insert(symbols_.end(), forest.symbols.begin(), forest.symbols.end());
   depths_.insert(depths_.end(), forest.depths.begin(), forest.depths.end());
+  mark();
   weighted_nodes_ += weight * forest.size();
   return {};
+}
+
+Corpus::Columns Corpus::TakeColumns() {
+  Columns columns = {std::move(symbols_), std::move(depths_), std::move(sequences_)};
+  symbols_ = {};
+  depths_ = {};
+  sequences_ = {};
+  by_hash_ = {};
+  weighted_nodes_ = 0;
+  return columns;
 }
 
 void Corpus::Reserve(uint64_t nodes) {

@@ -35,7 +35,7 @@ class Corpus {
 
   uint64_t sequence_count() const { return sequences_.size(); }
   /// Nodes that are stored.
-  uint64_t node_count() const { return symbols_.size(); }
+  uint64_t node_count() const { return sequences_.empty() ? 0 : symbols_.size() - sequences_.size() - 1; }
   /// Nodes times weight.
   uint64_t weighted_nodes() const { return weighted_nodes_; }
   uint32_t symbol_count() const { return static_cast<uint32_t>(names_.size()); }
@@ -46,15 +46,22 @@ class Corpus {
     uint32_t size = 0;
   };
   const std::vector<Sequence>& sequences() const { return sequences_; }
+  /// All sequences one after the other; before, between and after them stands one place that holds kNoSymbol.
+  static constexpr uint32_t kNoSymbol = 0xFFFFFFFFu;
   const std::vector<uint32_t>& symbols() const { return symbols_; }
   const std::vector<uint32_t>& depths() const { return depths_; }
   const std::vector<std::string>& classes() const { return classes_; }
   uint32_t symbol_class(uint32_t symbol) const { return symbol_class_[symbol]; }
   std::string_view symbol_name(uint32_t symbol) const { return pool_.Text(names_[symbol]); }
+  /// Hands out the columns; the corpus is empty of sequences after.
+  struct Columns {
+    std::vector<uint32_t> symbols;
+    std::vector<uint32_t> depths;
+    std::vector<Sequence> sequences;
+  };
+  Columns TakeColumns();
 
  private:
-  friend class CorpusColumns;  // takes the columns over instead of copying them
-
   Options options_;
   std::vector<std::string> classes_;
   base::StringPool pool_;

@@ -34,10 +34,19 @@ class PairTable {
   }
   size_t size() const { return used_; }
   size_t bytes() const { return slots_.size() * sizeof(Slot); }
-  /// Forgets all words and keeps the room. Cost: O(room).
-  void Clear() {
-    slots_.assign(slots_.size(), Slot{});
-    used_ = 0;
+  /// Removes a word that is there.
+  void Erase(uint64_t word) {
+    size_t hole = SlotOf(word);
+    while (slots_[hole].word != word) hole = (hole + 1) & mask_;
+    // Words behind move up unless that would put them before the place where their search begins.
+    for (size_t at = (hole + 1) & mask_; slots_[at].word != kFree; at = (at + 1) & mask_) {
+      const size_t home = SlotOf(slots_[at].word);
+      if (((at - home) & mask_) < ((at - hole) & mask_)) continue;
+      slots_[hole] = slots_[at];
+      hole = at;
+    }
+    slots_[hole] = Slot{};
+    --used_;
   }
 
  private:

@@ -17,14 +17,12 @@ inline bool IsToken(uint32_t slot) {
   return (slot & kDead) == 0;
 }
 /// First slot of the token that ends right before `at`; the slot there is no barrier.
-template <class Position>
-Position Before(const uint32_t* tokens, Position at) {
+inline uint32_t Before(const uint32_t* tokens, uint32_t at) {
   const uint32_t slot = tokens[at - 1];
-  return IsToken(slot) ? at - 1 : at - static_cast<Position>(slot & ~kDead);
+  return IsToken(slot) ? at - 1 : at - (slot & ~kDead);
 }
 /// Writes the token `id` over the tokens at `left` and `right`, which end `nodes` after `left`.
-template <class Position>
-void Join(uint32_t* tokens, Position left, Position right, uint32_t nodes, uint32_t id) {
+inline void Join(uint32_t* tokens, uint32_t left, uint32_t right, uint32_t nodes, uint32_t id) {
   tokens[left] = id;
   tokens[right] = kDead;
   tokens[left + nodes - 1] = kDead | nodes;
