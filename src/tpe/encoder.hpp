@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status.hpp"
 #include "tpe/forest.hpp"
@@ -14,7 +15,8 @@ namespace teller::tpe {
 struct EncodeStats {
   uint64_t nodes = 0;
   uint64_t tokens = 0;
-  uint64_t steps = 0;  ///< all loop steps; bounded by a constant times nodes
+  uint64_t matched = 0;  ///< nodes of forests for which matching whole tokens sufficed
+  uint64_t steps = 0;    ///< all loop steps; bounded by a constant times nodes
 };
 
 /// Working memory of Encode, kept between calls so that warm calls do not allocate. Threads: confined, one for each.
@@ -32,14 +34,13 @@ class EncodeScratch {
 };
 
 /// Encodes forests with one vocabulary: applies its merges in the order of ids, occurrences from left to right. The
-/// result is that of EncodePlain. Symbols of the forest are base (or unknown) ids of the vocabulary. Lifetime: copies
-/// what it needs. Threads: immutable; Encode may run on many threads, each with its own scratch.
+/// result is that of EncodePlain. Whole tokens are matched against the nodes; where that finds no way soon, pairs are
+/// joined through buckets by rank, in linear time whatever the input. Symbols of the forest are base (or unknown) ids
+/// of the vocabulary. Lifetime: copies what it needs. Threads: immutable; Encode may run on many threads, each with its
+/// own scratch.
 class Encoder {
  public:
   explicit Encoder(const Vocabulary& vocabulary, uint64_t hash_seed = 0);
-  ~Encoder();
-  Encoder(Encoder&&) noexcept;
-  Encoder& operator=(Encoder&&) noexcept;
 
   /// Replaces `out`. Errors: those of ValidateForest; kBadFormat (a symbol is no base id), with the node. Cost:
   /// O(nodes).
@@ -49,7 +50,14 @@ class Encoder {
  private:
   friend class StreamEncoder;
   struct Tables;
-  std::unique_ptr<Tables> tables_;
+
+  /// What Encode promises about its input. Cost: O(nodes), a branch for each.
+  base::Status Check(const ForestView& forest) const;
+  /// Writes what MatchTables compares. False when the forest is not valid, or an extended vocabulary makes a closer
+  /// look necessary.
+  bool MakeWords(const ForestView& forest, std::vector<uint32_t>& words) const;
+
+  std::shared_ptr<const Tables> tables_;  // shared with the scratches that keep answers about it
 };
 
 }  // namespace teller::tpe
