@@ -193,6 +193,25 @@ TEST(Encoder, WorkIsLinear) {
   }
 }
 
+/// Tokens that grow by one node each, half a million of them: neither building nor encoding may look at all pairs of
+/// them.
+TEST(Encoder, VocabularyOfOneLongChainOfMerges) {
+  Vocabulary v;
+  const uint32_t op = *v.AddClass("op");
+  const uint32_t x = *v.AddBase(op, "x");
+  uint32_t longest = x;
+  for (int i = 0; i < 500'000; ++i) longest = *v.AddMerge({longest, x, 0});
+  const Encoder encoder(v);
+  const std::vector<uint32_t> symbols(1'000'000, x);
+  const std::vector<uint32_t> depths(symbols.size(), 0);
+  EncodeScratch scratch;
+  Tokens tokens;
+  EncodeStats stats;
+  ASSERT_TRUE(encoder.Encode({symbols, depths}, scratch, tokens, &stats).ok());
+  EXPECT_LE(stats.steps, 12 * symbols.size());
+  EXPECT_TRUE(Decode(v, tokens.ids, tokens.depths));
+}
+
 TEST(Encoder, SmallestInputs) {
   Vocabulary v;
   const uint32_t op = *v.AddClass("op");

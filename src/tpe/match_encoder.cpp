@@ -38,12 +38,12 @@ MatchTables::MatchTables(const Vocabulary& vocabulary, const RankTables& ranks, 
   if (vocabulary.size() > kMaxMatched || vocabulary.merge_count() == 0) return;
   const uint32_t n = vocabulary.size();
   std::vector<uint8_t> wanted(n, 1);
+  uint64_t steps = 0;
   for (uint32_t id = 0; id < n; ++id) {
     const Pair pair = vocabulary.is_merge(id) ? vocabulary.pair(id) : Pair{};
     deltas_.push_back(pair.delta);
     lengths_.push_back(vocabulary.node_count(id));
     if (!vocabulary.is_merge(id)) continue;
-    uint64_t steps = 0;
     const bool is_near = vocabulary.last_depth(pair.left) + 1 - pair.delta < kFar;
     wanted[id] =
         wanted[pair.left] && wanted[pair.right] && is_near && Stay(pair.left, pair.right, pair.delta, id, steps);

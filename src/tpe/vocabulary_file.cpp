@@ -120,7 +120,6 @@ base::Result<Header> ReadHeader(std::string_view bytes, const std::string& path)
                            std::to_string(kVocabularyVersion) + kMake,
                        path};
   }
-  Header header;
   const auto classes = Decimal(HeaderValue(rest, "classes"));
   const auto entries = Decimal(HeaderValue(rest, "entries"));
   const auto merges = Decimal(HeaderValue(rest, "merges"));
