@@ -9,6 +9,8 @@ import sys
 import tempfile
 import time
 
+import tpe_run
+
 BUILD = "build/release"
 # Targets, as ratios of one run on one file.
 MIN_OF_SCAN = 0.50  # bytes per second against the scan's
@@ -131,6 +133,10 @@ def main():
     parser.add_argument("--sizes", default="300 2000", help="megabytes, separated by blanks")
     parser.add_argument("--nsys-rows", type=int, default=5_000_000, help="rows of the export; 0 = none")
     parser.add_argument("--retime-spans", type=int, default=10_000_000, help="spans of the run that is re-timed; 0 = none")
+    parser.add_argument("--tpe", action="store_true", help="also Trace Pair Encoding, against tokenizers from PyPI")
+    parser.add_argument("--tpe-nodes", type=int, default=4_000_000, help="nodes that both train on")
+    parser.add_argument("--tpe-large", type=int, default=100_000_000, help="nodes of the large training; 0 = none")
+    parser.add_argument("--tpe-file", help="file of real symbols instead of generated ones, see bench/tpe.cpp")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--hta", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
@@ -172,6 +178,8 @@ def main():
             os.remove(path)
     if options.retime_spans:
         measure_retime(options.retime_spans, targets)
+    if options.tpe:
+        tpe_run.measure(folder, options, targets, BUILD, timed)
     if len(per_byte) > 1:
         growth = per_byte[-1] / per_byte[0]
         print(f"time per byte of the largest file: {growth:.2f} x that of the smallest")

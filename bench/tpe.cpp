@@ -197,7 +197,8 @@ void MeasureEncoding(const tpe::Vocabulary& vocabulary, std::vector<tpe::Forest>
     if (round == 0) first = CpuSeconds() - cpu;
   }
   std::printf(
-      "encode_nodes %llu\nencode_tokens %llu\nencode_cpu_seconds %.6f\nencode_first_cpu_seconds %.6f\nencode_mnodes_per_s "
+      "encode_nodes %llu\nencode_tokens %llu\nencode_cpu_seconds %.6f\nencode_first_cpu_seconds "
+      "%.6f\nencode_mnodes_per_s "
       "%.1f\n"
       "encode_steps_per_node %.2f\nencode_matched %.3f\nencoder_build_seconds %.6f\n",
       static_cast<unsigned long long>(nodes), static_cast<unsigned long long>(count), best, first,
@@ -226,16 +227,19 @@ int main(int argc, char** argv) {
   const uint64_t sequences = input.corpus.sequence_count();
   tpe::TrainStats stats;
   const auto start = std::chrono::steady_clock::now();
+  const double cpu = CpuSeconds();
   const auto vocabulary = tpe::Train(std::move(input.corpus), {.max_merges = o.merges, .threads = o.threads}, &stats);
   const double seconds = Since(start);
+  const double cpu_seconds = CpuSeconds() - cpu;  // of all work only with one thread
   if (!vocabulary) Die(vocabulary.error().Text());
   std::printf(
-      "train_nodes %llu\ntrain_sequences %llu\ntrain_merges %u\ntrain_tokens %llu\ntrain_seconds %.3f\n"
+      "train_nodes %llu\ntrain_sequences %llu\ntrain_merges %u\ntrain_tokens %llu\ntrain_seconds "
+      "%.3f\ntrain_cpu_seconds %.3f\n"
       "train_mnodes_per_s %.2f\ntrain_occurrences_per_node %.2f\ntrain_list_steps_per_node %.2f\ntrain_heap_pops "
       "%llu\ntrain_pairs %llu\n"
       "train_peak_bytes_per_node %.2f\ninput_rss_bytes_per_node %.2f\nrss_bytes_per_node %.2f\nrss_bytes %.0f\n",
       static_cast<unsigned long long>(nodes), static_cast<unsigned long long>(sequences), vocabulary->merge_count(),
-      static_cast<unsigned long long>(stats.tokens), seconds, static_cast<double>(nodes) / seconds / 1e6,
+      static_cast<unsigned long long>(stats.tokens), seconds, cpu_seconds, static_cast<double>(nodes) / seconds / 1e6,
       static_cast<double>(stats.occurrences) / static_cast<double>(nodes),
       static_cast<double>(stats.list_steps) / static_cast<double>(nodes),
       static_cast<unsigned long long>(stats.heap_pops), static_cast<unsigned long long>(stats.pairs_seen),

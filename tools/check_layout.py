@@ -13,7 +13,7 @@ import sys
 MAX_LINES = 600
 NOTE_TO_SELF = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 PRINTS = re.compile(r"\bstd::(cout|cerr|clog)\b|\b(printf|puts|putchar|fmt::print)\s*\(|\bfprintf\s*\(")
-SILENT = ["base", "trace", "ml", "ingest", "logs", "tree", "align", "slice", "locate", "engine", "report"]
+SILENT = ["base", "trace", "ml", "tpe", "ingest", "logs", "tree", "align", "slice", "locate", "engine", "report"]
 # TELLER_CHECK must say where it aborts.
 MAY_PRINT = {"src/base/status.cpp"}
 

@@ -7,6 +7,7 @@
 #include "tpe/random_forest_test.hpp"
 #include "tpe/stream.hpp"
 #include "tpe/trainer.hpp"
+#include "tpe/vocabulary_file.hpp"
 
 namespace teller::tpe {
 namespace {
@@ -270,6 +271,18 @@ TEST(Decoder, RefusesWhatNoForestGives) {
   for (int i = 0; i < 23; ++i) x = *v.AddMerge({x, x, 0});
   const std::vector<uint32_t> bombs(1000, x);
   EXPECT_EQ(Decode(v, bombs, std::vector<uint32_t>(1000, 0)).error().code, base::Code::kLimit);
+}
+
+TEST(Encoder, EmptyVocabulary) {
+  const Vocabulary v;
+  const Encoder encoder(v);
+  EncodeScratch scratch;
+  Tokens tokens;
+  EXPECT_TRUE(encoder.Encode({}, scratch, tokens).ok());
+  const std::vector<uint32_t> zero = {0};
+  EXPECT_EQ(encoder.Encode({zero, zero}, scratch, tokens).error().code, base::Code::kBadFormat);
+  EXPECT_TRUE(Decode(v, {}, {}));
+  EXPECT_TRUE(*ParseVocabulary(SerializeVocabulary(v)) == v);
 }
 
 /// A million levels: nothing recurses, and the bound on deltas keeps chains decodable.

@@ -9,6 +9,8 @@ namespace teller::tpe {
 /// cost does not grow with the bound. Threads: confined.
 class IdSet {
  public:
+  IdSet() { Reset(0); }
+
   /// Empties the set; members are below `bound` from now on.
   void Reset(uint32_t bound) {
     levels_.clear();

@@ -130,6 +130,28 @@ TEST(Trainer, NamesAreNumberedByCountThenText) {
   EXPECT_EQ(unknown.name_hash, NameHash("never seen"));
 }
 
+/// The example of docs/concepts/tpe.md.
+TEST(Trainer, WorkedExample) {
+  Corpus corpus;
+  const uint32_t op = *corpus.AddClass("op");
+  std::vector<uint32_t> symbols;
+  for (const char* name : {"step", "norm", "attn", "mm", "softmax", "norm", "attn", "mm", "softmax"}) {
+    symbols.push_back(*corpus.AddSymbol(op, name));
+  }
+  const std::vector<uint32_t> depths = {0, 1, 1, 2, 2, 1, 1, 2, 2};
+  ASSERT_TRUE(corpus.Add({symbols, depths}).ok());
+  TrainStats stats;
+  const auto v = Train(std::move(corpus), {}, &stats);
+  ASSERT_TRUE(v);
+  ASSERT_EQ(v->size(), 9u);
+  EXPECT_EQ(v->name(1), "attn");
+  EXPECT_EQ(v->name(5), "step");
+  EXPECT_EQ(v->pair(6), (Pair{1, 2, 1}));
+  EXPECT_EQ(v->pair(7), (Pair{3, 6, 0}));
+  EXPECT_EQ(v->pair(8), (Pair{7, 4, 1}));
+  EXPECT_EQ(stats.tokens, 3u);
+}
+
 TEST(Trainer, CountsBeyond32Bits) {
   // By count (0,0) wins with 2^33 + 2 against 2^33 + 1; in 32 bits it would be 2 against 2^32 - 1.
   const uint64_t large = 1ULL << 33;
