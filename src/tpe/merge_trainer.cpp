@@ -132,87 +132,145 @@ uint32_t MergeTrainer::PopBest() {
   return kNone;
 }
 
-void MergeTrainer::MakeFirstLists(Crew& crew) {
-  struct Counted {
+/// Counts the pairs of the input once and makes their lists. Where pairs differ so much that a table of them would be
+/// larger than the input, it is done for one half of the words' hashes after the other, and so on.
+class MergeTrainer::FirstLists {
+ public:
+  FirstLists(MergeTrainer& trainer, Crew& crew)
+      : trainer_(trainer), crew_(crew), memo_(trainer.columns_.symbols.size()), parts_(crew.threads()) {
+    const uint64_t total = memo_.size();
+    max_rows_ = std::max<uint64_t>(1u << 16, total / 16) / parts_.size();
+    for (unsigned i = 0; i < parts_.size(); ++i) {
+      parts_[i].begin = static_cast<uint32_t>(total * i / parts_.size());
+      parts_[i].end = static_cast<uint32_t>(total * (i + 1) / parts_.size());
+    }
+  }
+
+  void Make() {
+    std::vector<Share> waiting = {{0, 0}};
+    while (!waiting.empty()) {
+      const Share share = waiting.back();
+      waiting.pop_back();
+      if (Count(share)) {
+        Collect();
+        crew_.Run([&](unsigned worker) { Fill(parts_[worker]); });
+      } else {
+        waiting.push_back({share.bits + 1, share.value});
+        waiting.push_back({share.bits + 1, share.value | 1u << share.bits});
+      }
+    }
+  }
+
+ private:
+  /// A share of so many bits is never halved again: it has too few different pairs to matter.
+  static constexpr unsigned kMostBits = 16;
+
+  /// The words whose hash ends in `bits` bits of `value`.
+  struct Share {
+    unsigned bits;
+    uint32_t value;
+
+    bool Has(uint64_t word) const {
+      // Other bits than those by which tables find their slots.
+      const uint64_t hash = (word ^ word >> 29) * 0xD6E8FEB86659FD93ULL >> 32;
+      return ((hash ^ value) & ((1ULL << bits) - 1)) == 0;
+    }
+  };
+  struct Row {
     uint64_t word;
     uint64_t count = 0;
-    uint32_t size = 0;
     uint32_t* into = nullptr;
+    uint32_t size = 0;
   };
   struct Part {
     PairTable table;
-    std::vector<Counted> rows;
+    std::vector<Row> rows;
     uint32_t begin = 0;
     uint32_t end = 0;
   };
-  uint32_t* const tokens = columns_.symbols.data();
-  const uint32_t* const depths = columns_.depths.data();
-  const auto total = static_cast<uint32_t>(columns_.symbols.size());
-  std::vector<uint32_t> memo(total, kNone);  // for each place the part's row
-  std::vector<Part> parts(crew.threads());
-  for (unsigned i = 0; i < parts.size(); ++i) {
-    parts[i].table = PairTable(options_.hash_seed);
-    parts[i].begin = static_cast<uint32_t>(uint64_t{total} * i / parts.size());
-    parts[i].end = static_cast<uint32_t>(uint64_t{total} * (i + 1) / parts.size());
+
+  /// False when there were too many different pairs.
+  bool Count(const Share& share) {
+    std::atomic<bool> is_full = false;
+    crew_.Run([&](unsigned worker) {
+      Part& part = parts_[worker];
+      part.table = PairTable(trainer_.options_.hash_seed);
+      part.rows.clear();
+      if (!CountPart(share, part)) is_full = true;
+    });
+    trainer_.stats_.list_steps += memo_.size();
+    return !is_full;
   }
-  crew.Run([&](unsigned worker) {
-    Part& part = parts[worker];
-    Weights weights(weights_);
+  bool CountPart(const Share& share, Part& part) {
+    const uint32_t* const tokens = trainer_.columns_.symbols.data();
+    const uint32_t* const depths = trainer_.columns_.depths.data();
+    Weights weights(trainer_.weights_);
     for (uint32_t i = part.begin; i < part.end; ++i) {
+      memo_[i] = kNone;
       if (!slots::IsToken(tokens[i])) continue;
-      const uint32_t next = i + nodes_[tokens[i]];
+      const uint32_t next = i + trainer_.nodes_[tokens[i]];
       if (tokens[next] == slots::kBarrier) continue;
       const uint32_t delta = depths[next] - depths[i];
       if (delta > kMaxDelta) continue;  // negative ones wrap around
       const uint64_t word = Word({tokens[i], tokens[next], delta});
+      if (!share.Has(word)) continue;
       const uint32_t row = part.table.FindOrAdd(word, static_cast<uint32_t>(part.rows.size()));
-      if (row == part.rows.size()) part.rows.push_back({word});
+      if (row == part.rows.size()) {
+        if (row >= max_rows_ && share.bits < kMostBits) return false;
+        part.rows.push_back({word});
+      }
       part.rows[row].count += weights.At(i);
       ++part.rows[row].size;
-      memo[i] = row;
+      memo_[i] = row;
     }
-  });
-  Part all;
-  all.table = PairTable(options_.hash_seed);
-  std::vector<std::vector<uint32_t>> offsets(parts.size());  // where a part's places begin in the whole list
-  std::vector<std::vector<uint32_t>> whole(parts.size());
-  for (unsigned i = 0; i < parts.size(); ++i) {
-    for (const Counted& counted : parts[i].rows) {
-      const uint32_t row = all.table.FindOrAdd(counted.word, static_cast<uint32_t>(all.rows.size()));
-      if (row == all.rows.size()) all.rows.push_back({counted.word});
-      offsets[i].push_back(all.rows[row].size);
-      whole[i].push_back(row);
-      all.rows[row].count += counted.count;
-      all.rows[row].size += counted.size;
+    return true;
+  }
+  /// Makes lists for what all parts counted; a part's places go behind those of the parts before it.
+  void Collect() {
+    PairTable table(trainer_.options_.hash_seed);
+    std::vector<Row> all;
+    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> where(parts_.size());  // row of all, offset in its list
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      for (const Row& counted : parts_[i].rows) {
+        const uint32_t row = table.FindOrAdd(counted.word, static_cast<uint32_t>(all.size()));
+        if (row == all.size()) all.push_back({counted.word});
+        where[i].emplace_back(row, all[row].size);
+        all[row].count += counted.count;
+        all[row].size += counted.size;
+      }
     }
-  }
-  for (Counted& counted : all.rows) {
-    if (!MayMerge(PairOf(counted.word), counted.count)) continue;
-    counted.into = rows_[NewRow(counted.word, counted.count, counted.size)].places.get();
-  }
-  for (unsigned i = 0; i < parts.size(); ++i) {
-    for (size_t row = 0; row < parts[i].rows.size(); ++row) {
-      uint32_t* const list = all.rows[whole[i][row]].into;
-      if (list != nullptr) parts[i].rows[row].into = list + offsets[i][row];
+    for (Row& row : all) {
+      if (!trainer_.MayMerge(PairOf(row.word), row.count)) continue;
+      row.into = trainer_.rows_[trainer_.NewRow(row.word, row.count, row.size)].places.get();
     }
+    uint64_t bytes = memo_.size() * sizeof(uint32_t) + table.bytes() + all.capacity() * sizeof(Row);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      for (size_t row = 0; row < where[i].size(); ++row) {
+        const auto& [whole, offset] = where[i][row];
+        if (all[whole].into != nullptr) parts_[i].rows[row].into = all[whole].into + offset;
+      }
+      bytes += parts_[i].table.bytes() + parts_[i].rows.capacity() * sizeof(Row) + where[i].capacity() * 8;
+    }
+    trainer_.NoteBytes(bytes);
   }
-  crew.Run([&](unsigned worker) {
-    Part& part = parts[worker];
+  void Fill(Part& part) {
     for (uint32_t i = part.begin; i < part.end; ++i) {
-      if (memo[i] == kNone || part.rows[memo[i]].into == nullptr) continue;
-      *part.rows[memo[i]].into++ = i;
+      if (memo_[i] == kNone || part.rows[memo_[i]].into == nullptr) continue;
+      *part.rows[memo_[i]].into++ = i;
     }
-  });
-  stats_.list_steps += 2 * uint64_t{total};
-  uint64_t tables = all.table.bytes() + all.rows.capacity() * sizeof(Counted);
-  for (const Part& part : parts) tables += part.table.bytes() + part.rows.capacity() * (sizeof(Counted) + 8);
-  NoteBytes(tables + memo.capacity() * sizeof(uint32_t));
-}
+  }
+
+  MergeTrainer& trainer_;
+  Crew& crew_;
+  std::vector<uint32_t> memo_;  // for each place its row of the part
+  std::vector<Part> parts_;
+  uint64_t max_rows_ = 0;
+};
 
 base::Status MergeTrainer::Run(Crew& crew) {
   workers_.resize(crew.threads());
   if (columns_.sequences.empty() || options_.max_merges == 0) return {};
-  MakeFirstLists(crew);
+  FirstLists(*this, crew).Make();
   for (uint32_t merge = 0; merge < options_.max_merges; ++merge) {
     const uint32_t row = PopBest();
     if (row == kNone) break;

@@ -59,8 +59,9 @@ class MergeTrainer {
   };
   /// Finds weights of ascending positions.
   class Weights;
+  /// Makes the lists of the pairs that the input has.
+  class FirstLists;
 
-  void MakeFirstLists(Crew& crew);
   uint32_t NewRow(uint64_t word, uint64_t count, uint32_t size);
   void DropRow(uint32_t row);
   void Push(uint32_t row);

@@ -19,8 +19,8 @@ struct Sequence {
 using Sequences = std::vector<Sequence>;
 
 /// The shapes that make encoders stumble.
-enum class Shape { kRandom, kChain, kStar, kRuns, kFibonacci, kLayers, kTail };
-inline constexpr int kShapes = 7;
+enum class Shape { kRandom, kChain, kStar, kRuns, kFibonacci, kLayers, kTeeth, kEqual, kEqualChain };
+inline constexpr int kShapes = 9;
 
 inline Forest MakeForest(base::Rng& rng, Shape shape, uint32_t size, uint32_t alphabet) {
   Forest f;
@@ -62,6 +62,8 @@ inline Forest MakeForest(base::Rng& rng, Shape shape, uint32_t size, uint32_t al
       case Shape::kChain: add(rng.Below(20) == 0 ? static_cast<uint32_t>(rng.Below(alphabet)) : 0, i); break;
       case Shape::kStar: add(rng.Below(20) == 0 ? static_cast<uint32_t>(rng.Below(alphabet)) : 0, i > 0); break;
       case Shape::kRuns: add(static_cast<uint32_t>(i / 7 % alphabet), depth); break;
+      case Shape::kEqual: add(0, depth = 1); break;
+      case Shape::kEqualChain: add(0, i); break;
       default: add(static_cast<uint32_t>(rng.Below(alphabet)), i % 5 == 4 ? 0 : i % 5); break;
     }
     if (shape == Shape::kRuns) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tpe/encoder.hpp"
 #include "tpe/plain.hpp"
 #include "tpe/random_forest_test.hpp"
 #include "tpe/vocabulary_file.hpp"
@@ -212,20 +213,58 @@ TEST(Trainer, RefusesWhatMakesNoSense) {
   EXPECT_EQ(single->merge_count(), 0u);
 }
 
-TEST(Trainer, AMillionNames) {
+Corpus ManyNames(uint32_t count) {
   Corpus corpus;
   const uint32_t op = *corpus.AddClass("op");
   std::vector<uint32_t> symbols, depths;
-  for (uint32_t i = 0; i < 1'000'000; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     symbols.push_back(*corpus.AddSymbol(op, "name" + std::to_string(i)));
     depths.push_back(0);
   }
-  ASSERT_TRUE(corpus.Add({symbols, depths}).ok());
+  if (!corpus.Add({symbols, depths})) std::abort();
+  return corpus;
+}
+
+/// As many different names and pairs as nodes: the memory for each node stays the same.
+TEST(Trainer, AMillionNames) {
   TrainStats stats;
-  const auto v = Train(std::move(corpus), {.max_bases = 1000}, &stats);
-  ASSERT_TRUE(v);
-  EXPECT_EQ(v->base_count(), 1001u);
+  const auto few = Train(ManyNames(1'000'000), {.max_bases = 1000}, &stats);
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->base_count(), 1001u);
   EXPECT_LT(stats.peak_bytes, 32u * 1'000'000 + (1 << 20));
+  for (const unsigned threads : {1u, 3u}) {
+    const auto all = Train(ManyNames(1'000'000), {.threads = threads}, &stats);
+    ASSERT_TRUE(all);
+    EXPECT_EQ(all->base_count(), 1'000'001u);
+    EXPECT_EQ(all->merge_count(), 0u);
+    EXPECT_LT(stats.peak_bytes, 32u * 1'000'000 + 8u * 1'000'001)
+        << "nodes, and what each entry of the vocabulary takes";
+    if (threads > 1) continue;
+    const auto back = ParseVocabulary(SerializeVocabulary(*all));
+    ASSERT_TRUE(back);
+    EXPECT_TRUE(*back == *all);
+    const Encoder encoder(*back);
+    EncodeScratch scratch;
+    Tokens tokens;
+    const std::vector<uint32_t> symbols = {1'000'000, 1, 0};
+    const std::vector<uint32_t> depths = {0, 1, 2};
+    ASSERT_TRUE(encoder.Encode({symbols, depths}, scratch, tokens).ok());
+    EXPECT_EQ(tokens.ids, symbols);
+  }
+}
+
+/// Tables that are split because pairs differ too much give what one table gives.
+TEST(Trainer, ManyDifferentPairs) {
+  base::Rng rng(11);
+  Sequences s(1);
+  for (uint32_t i = 0; i < 300'000; ++i) {
+    s[0].forest.symbols.push_back(static_cast<uint32_t>(rng.Below(3000)));
+    s[0].forest.depths.push_back(0);
+  }
+  const TrainOptions options = {.max_merges = 3};
+  EXPECT_EQ(Bytes(Train(MakeCorpus(s, {}, 3000), options)), Bytes(TrainPlain(MakeCorpus(s, {}, 3000), options)));
+  const TrainOptions shared = {.max_merges = 3, .threads = 3};
+  EXPECT_EQ(Bytes(Train(MakeCorpus(s, {}, 3000), shared)), Bytes(Train(MakeCorpus(s, {}, 3000), options)));
 }
 
 }  // namespace
