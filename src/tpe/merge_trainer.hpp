@@ -11,6 +11,7 @@
 #include "tpe/pair_table.hpp"
 #include "tpe/trainer.hpp"
 #include "tpe/vocabulary.hpp"
+#include "tpe/weight_walk.hpp"
 
 namespace teller::tpe {
 
@@ -57,11 +58,10 @@ class MergeTrainer {
     uint32_t left_nodes = 0;
     uint32_t nodes = 0;
   };
-  /// Finds weights of ascending positions.
-  class Weights;
   /// Makes the lists of the pairs that the input has.
   class FirstLists;
 
+  void MakeFirstLists(Crew& crew);
   uint32_t NewRow(uint64_t word, uint64_t count, uint32_t size);
   void DropRow(uint32_t row);
   void Push(uint32_t row);
@@ -82,11 +82,7 @@ class MergeTrainer {
   const uint64_t min_count_;
   Vocabulary& vocabulary_;
   TrainStats& stats_;
-  std::vector<uint32_t> nodes_;  // by entry
-  struct Stretch {
-    uint32_t begin;
-    uint64_t weight;
-  };
+  std::vector<uint32_t> nodes_;   // by entry
   std::vector<Stretch> weights_;  // stretches of equal weight, by position
   PairTable index_;               // word -> row, of live rows
   std::vector<PairRow> rows_;
