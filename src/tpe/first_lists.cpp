@@ -142,6 +142,8 @@ class MergeTrainer::FirstLists {
   uint64_t max_rows_ = 0;
 };
 
-void MergeTrainer::MakeFirstLists(Crew& crew) { FirstLists(*this, crew).Make(); }
+void MergeTrainer::MakeFirstLists(Crew& crew) {
+  FirstLists(*this, crew).Make();
+}
 
 }  // namespace teller::tpe
