@@ -16,7 +16,7 @@ FLOORS = [
     ["ingest", "logs", "tree"],
     ["align"],
     ["slice", "retime"],
-    ["locate"],
+    ["locate", "encode"],
     ["engine"],
     ["report", "inject"],
     ["cli"],

@@ -15,8 +15,14 @@ bool IsDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-/// "model.layers.3.mlp": words joined by dots, at least one of them a number. Layer-wise annotations of engines look
-/// so.
+std::string_view WithoutNumber(std::string_view part) {
+  while (!part.empty() && IsDigit(part.back())) part.remove_suffix(1);
+  if (part.ends_with('*')) part.remove_suffix(1);
+  return part;
+}
+
+}  // namespace
+
 bool IsDottedPath(std::string_view text) {
   if (text.size() > kMaxPath) return false;
   bool number = false;
@@ -34,14 +40,6 @@ bool IsDottedPath(std::string_view text) {
   }
   return number && parts >= 2;
 }
-
-std::string_view WithoutNumber(std::string_view part) {
-  while (!part.empty() && IsDigit(part.back())) part.remove_suffix(1);
-  if (part.ends_with('*')) part.remove_suffix(1);
-  return part;
-}
-
-}  // namespace
 
 Surroundings Surrounder::Around(trace::SpanRow span) {
   std::vector<uint32_t> unknown;

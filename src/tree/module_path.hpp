@@ -31,6 +31,10 @@ class Surrounder {
   std::unordered_map<uint32_t, Surroundings> known_;  // by span: what its children see
 };
 
+/// "model.layers.3.mlp": words joined by dots, at least one of them a number. Layer-wise annotations of engines look
+/// so.
+bool IsDottedPath(std::string_view text);
+
 /// The module path that both agree on: parts that differ in their number only become "Name_*", the first other
 /// difference ends the path. "M_0/Layer_3/MLP_3" and "M_0/Layer_4/MLP_4" -> "M_0/Layer_*/MLP_*".
 std::string CommonModule(std::string_view a, std::string_view b);
