@@ -11,6 +11,26 @@ if(NOT CMAKE_SCRIPT_MODE_FILE)
     target_sources(${target} PRIVATE ${header})
     target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
   endfunction()
+
+  # teller_embed_bytes(TARGET FILE HEADER SYMBOL) turns any file into generated/HEADER with the array
+  # teller::engine::SYMBOL of its bytes.
+  function(teller_embed_bytes target file header symbol)
+    set(path ${CMAKE_BINARY_DIR}/generated/${header})
+    add_custom_command(OUTPUT ${path}
+      COMMAND ${CMAKE_COMMAND} -DBYTES=${file} -DHEADER=${path} -DSYMBOL=${symbol} -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+      DEPENDS ${file} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
+    target_sources(${target} PRIVATE ${path})
+    target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
+  endfunction()
+  return()
+endif()
+
+if(DEFINED BYTES)
+  file(READ "${BYTES}" hex HEX)
+  # Compilers and editors like short lines.
+  string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+  file(WRITE "${HEADER}" "#pragma once\n\nnamespace teller::engine {\n\ninline constexpr unsigned char ${SYMBOL}[] = {\n${bytes}\n};\n\n}  // namespace teller::engine\n")
   return()
 endif()
 
