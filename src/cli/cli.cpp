@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
+#include "cli/tpe.hpp"
 #include "engine/engine.hpp"
 #include "report/diagnosis_html.hpp"
 #include "report/diagnosis_json.hpp"
@@ -254,6 +255,7 @@ int RunProgram(int argc, const char* const* argv) {
   const Parsed parsed = ParseArguments(argc, argv);
   if (!parsed.error.empty()) return Fail(parsed.error);
   if (parsed.command && IsLab(*parsed.command)) return RunLab(*parsed.command);
+  if (parsed.command && IsTpe(*parsed.command)) return RunTpe(*parsed.command);
   if (parsed.command) return Session(*parsed.command).Execute();
   auto output = Output::Open("");
   const base::Status written = output->Write(parsed.text);

@@ -26,6 +26,11 @@ struct All {
   WhatIfOptions what_if;
   ExportOptions exported;
   LabRetimeOptions retime;
+  TpeTrainOptions train;
+  TpeEncodeOptions encode;
+  TpeDecodeOptions decode;
+  TpeStatsOptions stats;
+  TpeSweepOptions sweep;
 };
 
 void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
@@ -52,6 +57,53 @@ std::string FalseAlarmsProblem(const std::string& text) {
   // Written so that "nan" fails as well.
   if (CLI::detail::lexical_cast(text, value) && value > 0 && value <= 0.5) return {};
   return "a probability is more than 0 and at most 0.5, not \"" + text + "\"";
+}
+
+constexpr uint32_t kMostMerges = 1U << 22;
+
+void AddVocabulary(CLI::App& app, std::string& path) {
+  app.add_option("--vocab", path, "Vocabulary file; without it the one that is built in")->type_name("FILE");
+}
+
+/// Trace Pair Encoding: vocabularies and tokens.
+void AddTpe(CLI::App& app, All& all) {
+  CLI::App* tpe = app.add_subcommand("tpe", "Trace Pair Encoding: steps as short token sequences, without loss");
+  tpe->require_subcommand(1);
+  tpe->footer(kExitCodes);
+
+  CLI::App* train = tpe->add_subcommand("train", "Learn a vocabulary from runs, whatever the engine");
+  AddCommon(*train, all.common, "Runs: each a directory, a file or an archive");
+  train->add_option("--vocab", all.train.merges, "Merges to learn, on top of the names; with --extend: new ones")
+      ->type_name("N")
+      ->check(CLI::Range(0U, kMostMerges));
+  train->add_option("--extend", all.train.extend, "Vocabulary to add to; its ids stay")->type_name("FILE");
+
+  CLI::App* encode = tpe->add_subcommand("encode", "Print the steps of a run as tokens");
+  AddCommon(*encode, all.common, "Run directory, trace files or patterns");
+  AddVocabulary(*encode, all.encode.vocabulary);
+  encode->add_option("--step", all.encode.step, "Only the step with this index, token by token")->type_name("N");
+  encode->add_option("--rank", all.encode.rank, "Only this rank")->type_name("R");
+  encode->add_flag("--json", all.encode.json, "Print JSON, for decode and for programs");
+
+  CLI::App* decode = tpe->add_subcommand("decode", "Print the trees that tokens stand for");
+  AddCommon(*decode, all.common, "What encode --json wrote; - is standard input");
+  AddVocabulary(*decode, all.decode.vocabulary);
+  decode->add_flag("--json", all.decode.json, "Print JSON");
+
+  CLI::App* stats = tpe->add_subcommand("stats", "Say what a vocabulary makes of runs, engine by engine");
+  AddCommon(*stats, all.common, "Runs: each a directory, a file or an archive");
+  AddVocabulary(*stats, all.stats.vocabulary);
+  stats->add_flag("--json", all.stats.json, "Print JSON");
+
+  CLI::App* sweep = tpe->add_subcommand(
+      "sweep", "Compare sizes of vocabularies and other methods on steps that were not learned from");
+  AddCommon(*sweep, all.common, "Runs to learn from; without --test some of them are kept for the test");
+  sweep->add_option("--vocab", all.sweep.merges, "Numbers of merges, with commas")
+      ->type_name("N,N..")
+      ->delimiter(',')
+      ->check(CLI::Range(0U, kMostMerges));
+  sweep->add_option("--test", all.sweep.test, "Runs for the test")->type_name("PATH")->expected(1, -1);
+  sweep->add_flag("--json", all.sweep.json, "Print JSON");
 }
 
 void AddCommands(CLI::App& app, All& all) {
@@ -115,6 +167,8 @@ void AddCommands(CLI::App& app, All& all) {
       "learn",
       "Write the launch sequences of captures and eager steps, and those of learned files, as one learned file");
   AddCommon(*learn, all.common, "Run directories, trace files, learned files or patterns");
+
+  AddTpe(app, all);
 }
 
 /// The same for a factor by which something takes longer.
@@ -166,16 +220,32 @@ Command Chosen(const CLI::App& app, All& all) {
     if (lab->got_subcommand("retime")) command.what = all.retime;
   }
   if (app.got_subcommand("graphs")) command.what = GraphsLearnOptions{};
+  if (app.got_subcommand("tpe")) {
+    const CLI::App& tpe = *app.get_subcommand("tpe");
+    if (tpe.got_subcommand("train")) command.what = all.train;
+    if (tpe.got_subcommand("encode")) command.what = all.encode;
+    if (tpe.got_subcommand("decode")) command.what = all.decode;
+    if (tpe.got_subcommand("stats")) command.what = all.stats;
+    if (tpe.got_subcommand("sweep")) command.what = all.sweep;
+  }
   return command;
 }
 
 /// CLI11 only says that a command is missing, not which word is none.
 std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) {
-  if (argc < 2 || !app.get_subcommands().empty()) return {};
+  const auto chosen = app.get_subcommands();
+  const bool complete =
+      !chosen.empty() && (chosen.front()->get_name() != "tpe" || !chosen.front()->get_subcommands().empty());
+  if (argc < 2 || complete) return {};
   const std::string word = argv[1];
+  if (word == "tpe") {
+    constexpr const char* kThere = "tpe has train, encode, decode, stats, sweep";
+    return argc < 3 ? "no command of tpe named; " + std::string(kThere)
+                    : "unknown command \"tpe " + std::string(argv[2]) + "\"; " + kThere;
+  }
   if (word.size() > 1 && word.front() == '-') return "unknown option \"" + word + "\"";
   return "unknown command \"" + word +
-         "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, graphs, export, lab";
+         "\"; there are diagnose, inspect, tree, logs, requests, request, whatif, graphs, export, lab, tpe";
 }
 
 /// CLI11's messages may have several lines.
@@ -211,6 +281,7 @@ Parsed ParseArguments(int argc, const char* const* argv) {
     const std::string unknown = UnknownWord(app, argc, argv);
     return Refused(unknown.empty() ? wrong.what() : unknown);
   }
+  if (app.got_subcommand("tpe") && all.common.paths.empty()) return Refused("no input named; give a PATH");
   const bool reads = !std::holds_alternative<LabListOptions>(Chosen(app, all).what);
   if (reads && all.common.paths.empty() && all.common.logs.empty())
     return Refused("no input named; give a PATH or --logs FILE");

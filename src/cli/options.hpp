@@ -80,11 +80,40 @@ struct LabRetimeOptions {
   uint64_t seed = 1;
 };
 
+struct TpeTrainOptions {
+  uint32_t merges = 4096;
+  std::string extend;  ///< vocabulary to add to; empty = start anew
+};
+
+struct TpeEncodeOptions {
+  std::string vocabulary;  ///< file; empty = the one that is built in
+  std::optional<uint32_t> step;
+  std::optional<int> rank;
+  bool json = false;
+};
+
+struct TpeDecodeOptions {
+  std::string vocabulary;
+  bool json = false;
+};
+
+struct TpeStatsOptions {
+  std::string vocabulary;
+  bool json = false;
+};
+
+struct TpeSweepOptions {
+  std::vector<uint32_t> merges = {0, 256, 1024, 4096, 16384, 65536};
+  std::vector<std::string> test;
+  bool json = false;
+};
+
 /// What the user asked for.
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
-               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions>
+               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
+               TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeSweepOptions>
       what;
 };
 

@@ -39,6 +39,25 @@ TEST(ParseArguments, ReadsTree) {
   EXPECT_EQ(what.depth, 3u);
 }
 
+TEST(ParseArguments, ReadsTpe) {
+  const Parsed train = Parse({"tpe", "train", "a", "b", "--vocab", "300", "--extend", "old", "-o", "new"});
+  ASSERT_TRUE(train.command) << train.error;
+  EXPECT_EQ(train.command->common.paths, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(train.command->common.output, "new");
+  EXPECT_EQ(std::get<TpeTrainOptions>(train.command->what).merges, 300u);
+  EXPECT_EQ(std::get<TpeTrainOptions>(train.command->what).extend, "old");
+  const Parsed encode = Parse({"tpe", "encode", "run", "--vocab", "v", "--step", "4", "--json"});
+  ASSERT_TRUE(encode.command) << encode.error;
+  EXPECT_EQ(std::get<TpeEncodeOptions>(encode.command->what).vocabulary, "v");
+  EXPECT_EQ(std::get<TpeEncodeOptions>(encode.command->what).step, 4u);
+  const Parsed sweep = Parse({"tpe", "sweep", "a", "b", "--vocab", "0,16", "--test", "c", "d"});
+  ASSERT_TRUE(sweep.command) << sweep.error;
+  EXPECT_EQ(std::get<TpeSweepOptions>(sweep.command->what).merges, (std::vector<uint32_t>{0, 16}));
+  EXPECT_EQ(std::get<TpeSweepOptions>(sweep.command->what).test, (std::vector<std::string>{"c", "d"}));
+  EXPECT_TRUE(std::holds_alternative<TpeDecodeOptions>(Parse({"tpe", "decode", "-"}).command->what));
+  EXPECT_TRUE(std::holds_alternative<TpeStatsOptions>(Parse({"tpe", "stats", "a"}).command->what));
+}
+
 TEST(ParseArguments, WrongArgumentsAreOneLine) {
   for (const std::vector<const char*>& args : {std::vector<const char*>{},
                                                {"nonsense"},
@@ -49,6 +68,11 @@ TEST(ParseArguments, WrongArgumentsAreOneLine) {
                                                {"diagnose", "x", "--false-alarms", "0"},
                                                {"tree", "x", "--step", "abc"},
                                                {"export", "x", "--to", "nothing"},
+                                               {"tpe"},
+                                               {"tpe", "nonsense"},
+                                               {"tpe", "encode"},
+                                               {"tpe", "train", "x", "--vocab", "-1"},
+                                               {"tpe", "sweep", "x", "--vocab", "a,b"},
                                                {"diagnose", "x", "--unknown"}}) {
     const Parsed parsed = Parse(args);
     EXPECT_FALSE(parsed.command);
