@@ -22,7 +22,8 @@ namespace teller::cli {
 
 namespace {
 
-constexpr uint64_t kMaxTokensBytes = uint64_t{1} << 30;
+/// Read as JSON, a file takes some eight times its size.
+constexpr uint64_t kMaxTokensBytes = uint64_t{128} << 20;
 /// Of one file of tokens: a short file can ask for any number of them.
 constexpr uint64_t kMaxDecodedNodes = uint64_t{1} << 26;
 
@@ -140,7 +141,7 @@ class TpeSession {
       text.append(buffer, 0, *n);
       if (text.size() > kMaxTokensBytes)
         return base::Error{
-            .code = base::Code::kLimit, .message = "more than 1 GiB of tokens; encode fewer steps", .path = path};
+            .code = base::Code::kLimit, .message = "more than 128 MiB of tokens; encode fewer steps", .path = path};
     }
     if (!source.value()->damage().empty())
       return base::Error{

@@ -297,14 +297,28 @@ std::string NcclName(std::string_view name) {
   return "nccl:" + std::string(rest.substr(0, rest.find_first_of("_(")));
 }
 
-/// "triton_poi_fused_add_12" -> "triton_poi_fused_add"; numbers that stand alone elsewhere become "#".
+/// "triton_poi_fused_add_12" -> "triton_poi_fused_add"; tiles and large numbers go elsewhere too. Small numbers between
+/// underscores are parts of a name ("q8_1").
 std::string PlainName(std::string_view name) {
+  constexpr size_t kSmallNumber = 2;  // digits
   if (name.starts_with("triton_")) {
     while (!name.empty() && IsDigit(name.back())) name.remove_suffix(1);
     while (name.ends_with('_')) name.remove_suffix(1);
     return std::string(name);
   }
-  std::string out = WithoutNumbers(name);
+  std::string out;
+  bool first = true;
+  for (size_t at = 0; at <= name.size();) {
+    const size_t end = std::min(name.find('_', at), name.size());
+    const std::string_view part = name.substr(at, end - at);
+    at = end + 1;
+    const bool small = part.size() <= kSmallNumber && IsDigits(part);
+    const std::string kept = small ? std::string(part) : WithoutNumbers(part);
+    if (kept == "#" && (out.ends_with("_#") || out == "#")) continue;
+    if (!first) out += '_';
+    first = false;
+    out += kept;
+  }
   while (out.ends_with("_#")) out.resize(out.size() - 2);
   return out;
 }

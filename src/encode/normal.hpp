@@ -22,8 +22,9 @@ struct Residual {
 /// Equal are nodes of one symbol at one call path, with equal input sizes, tensor label family and step kind; where
 /// these are fewer than kFewest, nodes of one symbol under one parent symbol; where these are too few too, nothing is
 /// known. The scale is never below 5 % of the median or 1 us, as clocks are not finer. `locate` judges slots (operators
-/// and host time of a step's main thread) to find causes; this judges every node of every layer alone, so that no node
-/// of a token goes unjudged. Threads: const calls are concurrent. Deterministic: independent of the order of forests.
+/// and host time of a step's main thread) to find causes; this judges each node of each layer alone, because any of
+/// them may be the one that a token hides. Threads: const calls are concurrent. Deterministic: independent of the order
+/// of forests.
 class NodeNormals {
  public:
   NodeNormals(const trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees) {}

@@ -68,6 +68,11 @@ std::string_view Name(Layer layer) {
 
 Symbol Normalize(SpanKind kind, std::string_view name) {
   Symbol symbol = Raw(kind, name.substr(0, kMaxName));
+  // Names go into files and onto terminals.
+  for (char& c : symbol.name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) c = ' ';
+  }
   symbol.name = Bounded(std::move(symbol.name));
   return symbol;
 }

@@ -86,6 +86,7 @@ TEST(Symbols, AnyBytesGiveAShortPrintableName) {
     for (int kind = 0; kind < trace::kSpanKinds; ++kind) {
       const Symbol symbol = Normalize(static_cast<SpanKind>(kind), name);
       EXPECT_LE(symbol.name.size(), kMaxSymbolBytes) << seed;
+      for (const char c : symbol.name) EXPECT_FALSE(static_cast<unsigned char>(c) < 0x20 || c == 0x7f) << seed;
       EXPECT_EQ(symbol, Normalize(static_cast<SpanKind>(kind), name));
     }
   }

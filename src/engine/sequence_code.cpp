@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "base/status.hpp"
+
 namespace teller::engine {
 
 namespace {
@@ -59,7 +61,7 @@ std::string EncodedBytes(std::span<const uint32_t> numbers, std::span<const uint
 
 uint64_t GzipBytes(std::string_view bytes) {
   z_stream stream{};
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, 9, Z_DEFAULT_STRATEGY) != Z_OK) return 0;
+  TELLER_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, 9, Z_DEFAULT_STRATEGY) == Z_OK);
   std::string out(deflateBound(&stream, bytes.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -74,7 +76,8 @@ uint64_t GzipBytes(std::string_view bytes) {
 uint64_t ZstdBytes(std::string_view bytes) {
   std::string out(ZSTD_compressBound(bytes.size()), '\0');
   const size_t size = ZSTD_compress(out.data(), out.size(), bytes.data(), bytes.size(), kZstdLevel);
-  return ZSTD_isError(size) != 0 ? 0 : size;
+  TELLER_CHECK(ZSTD_isError(size) == 0);
+  return size;
 }
 
 Structures WithClosingMarks(const Structures& structures) {

@@ -211,8 +211,9 @@ base::Result<Sweep> RunSweep(const Structures& structures, const std::vector<std
   if (!corpus) return corpus.error();
   TELLER_TRY(Rows(std::move(*corpus), structures, tests, true, options, sweep.bases, sweep.tpe));
 
-  const auto bases =
-      tpe::Train(std::move(*CorpusOf(structures, train)), {.max_merges = 0, .min_base_count = kFewestOfName});
+  auto names = CorpusOf(structures, train);
+  if (!names) return names.error();
+  const auto bases = tpe::Train(std::move(*names), {.max_merges = 0, .min_base_count = kFewestOfName});
   if (!bases) return bases.error();
   const auto plain = EncodePieces(structures, *bases, tests.pieces(), options.threads, nullptr);
   if (!plain) return plain.error();

@@ -20,7 +20,10 @@ class Documents(Case):
 
     def test_options_of_the_reference_exist(self):
         text = (ROOT / "docs" / "reference" / "cli.md").read_text()
-        help_text = "".join(teller(*c.split(), "--help").stdout.decode() for c in ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime"))
+        commands = ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime",
+                    "tpe train", "tpe encode", "tpe decode",
+                    "tpe stats", "tpe sweep")
+        help_text = "".join(teller(*c.split(), "--help").stdout.decode() for c in commands)
         for option in set(re.findall(r"`(?:-\w, )?(--[a-z-]+)", text)) - {"--version"}:
             self.assertIn(option, help_text)
         for option in set(re.findall(r"(--[a-z-]+)", help_text)):
