@@ -1,5 +1,5 @@
-// Any bytes as a name. Input: a byte for the kind of span, then the name. The symbol is short, holds no control bytes and is
-// the same every time.
+// Any bytes as a name. Input: a byte for the kind of span, then the name. The symbol is short, holds no control bytes
+// and is the same every time.
 #include "encode/symbol.hpp"
 
 #include <cstddef>

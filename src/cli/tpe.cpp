@@ -34,6 +34,8 @@ class TpeSession {
       : command_(command), common_(command.common), progress_(MakeProgress(common_.quiet)) {}
 
   int Execute() {
+    if (!common_.logs.empty() && !std::holds_alternative<TpeEncodeOptions>(command_.what))
+      return Fail("--logs is of no use here: tokens are made of traces");
     const base::Status done = std::visit([&](const auto& what) { return Run(what); }, command_.what);
     progress_.reset();
     if (!done.ok()) return Fail(done.error().Text());

@@ -218,6 +218,7 @@ class BadInput(TpeCase):
         self.fails_tpe("encode", DEMO, "--vocab", self.folder / "nowhere.tpe", says="nowhere.tpe")
         self.fails_tpe("train", DEMO, "-o", self.folder / "no" / "such" / "v.tpe", says="v.tpe")
         self.fails_tpe("train", DEMO, says="-o FILE")
+        self.fails_tpe("stats", DEMO, "--logs", DEMO / "logs" / "rank0.log", says="--logs")
 
     def test_runs(self):
         empty = self.folder / "empty"
