@@ -1,0 +1,76 @@
+"""Cleans up behind a run, also when the run is killed.
+
+The run starts this program first and holds the writing end of its standard input. Lines say what to undo:
+    session PID START_TICKS
+    folder PATH
+When the pipe closes, for whatever reason, the guard ends every process of these sessions and removes these folders. A session
+or folder that the run has dealt with itself is simply not there any more.
+"""
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+from lab import procs
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def serve(lines):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sessions, folders = [], []
+    for line in lines:
+        word, _, rest = line.rstrip("\n").partition(" ")
+        if word == "session":
+            pid, began = rest.split()
+            sessions.append((int(pid), int(began)))
+        elif word == "folder":
+            folders.append(rest)
+    for pid, began in sessions:
+        procs.end_session(pid, began)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Guard:
+    """The run's end of it."""
+
+    def __init__(self, nice=0):
+        """`nice`: how sessions that are started later are weighed against the machine's other work (procs.favour)."""
+        self._nice = nice
+        self._child = subprocess.Popen([sys.executable, "-m", "lab.guard"], cwd=ROOT, stdin=subprocess.PIPE, text=True,
+                                       start_new_session=True)
+
+    def _tell(self, line):
+        self._child.stdin.write(line + "\n")
+        self._child.stdin.flush()
+
+    def session(self, pid):
+        """Call right after starting a process that leads a session of its own. Returns its start, for procs.members."""
+        began = procs.start_ticks(pid)
+        if self._nice:
+            procs.favour(pid, self._nice)
+        if began is not None:
+            self._tell(f"session {pid} {began}")
+        return began
+
+    def folder(self, path):
+        self._tell(f"folder {path}")
+
+    def close(self):
+        """Waits until everything is gone."""
+        if not self._child.stdin.closed:
+            self._child.stdin.close()
+        self._child.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin)

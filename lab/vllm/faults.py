@@ -1,0 +1,124 @@
+"""The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
+import dataclasses
+import typing
+
+from lab import inject, workload
+from lab.casefile import culprit
+
+SPANS = ("spans", "requests")
+STEPS = ("trace", "log", "spans", "requests")
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    kind: str
+    about: str
+    fault_class: str
+    visible: tuple = ()
+    accept: tuple = ()
+    culprit: dict | None = None  # None: nothing is at fault
+    # params(rng) -> what is random about it
+    params: typing.Callable = lambda rng: {}
+    # requests(seed, prefix, at_s, params) -> (more requests, quiet stretches in seconds)
+    requests: typing.Callable = lambda seed, prefix, at_s, params: ([], ())
+    # act(scene, params, at_ns) -> intervals in epoch ns
+    act: typing.Callable | None = None
+    kv_tokens: int | None = None  # server option
+    fresh: bool = False           # only right after the server's start
+    last: bool = False            # the server is of no use afterwards
+    operators: tuple = ()         # names that a trace without module names can give
+
+
+def stop(process):
+    return lambda scene, p, at_ns: inject.stop_bursts(scene.server.processes[process], at_ns, p["bursts"])
+
+
+def order(site, effect, length="seconds"):
+    def act(scene, p, at_ns):
+        orders = {"site": site, "effect": effect, "t0_ns": at_ns, "t1_ns": at_ns + int(p[length] * 1e9),
+                  **{k: p[k] for k in ("ms", "max_hits", "objects", "place", "text") if k in p}}
+        return inject.hooked(scene.server.hook, [orders])
+    return act
+
+
+def bursts(rng):
+    count = rng.choice((1, 2, 3))
+    return {"bursts": [[round(i * 1.1, 2), round(rng.uniform(0.35, 0.8), 2)] for i in range(count)]}
+
+
+def idle_burst(rng):
+    return {"bursts": [[0.0, round(rng.uniform(1.2, 2.0), 2)]]}
+
+
+def during_idle(seed, prefix, at_s, p):
+    """No requests before the stop, then some that arrive while it lasts."""
+    length = p["bursts"][0][1]
+    gap = length / 4
+    late = workload.volley(seed, prefix, at_s + 0.15, 3, gap, 30, 12, "normal2")
+    return late, ((at_s - 1.5, at_s + length),)
+
+
+def of(process, layer, **more):
+    return culprit(process=process, layer=layer, **more)
+
+
+PAUSE = {"fault_class": "RUNTIME_PAUSE", "accept": ("CPU_STARVED",)}
+FRONT = {"fault_class": "HOST_CPU_BOUND", "accept": ("PRE_FORWARD_STALL", "FRONTEND_NET"), "visible": SPANS}
+TOKENIZER = "PreTrainedTokenizerBase.__call__"
+
+ALL = {fault.kind: fault for fault in (
+    Fault("healthy", "nothing", "NOT_A_FAULT"),
+    Fault("cpu-contention", "busy loops of other programs on both processors", "CPU_STARVED", (*STEPS, "host"), ("HOST_CPU_BOUND",),
+          culprit(layer="host"), params=lambda rng: {"count": rng.randint(6, 10), "seconds": round(rng.uniform(1.2, 2.2), 2)},
+          act=lambda scene, p, at_ns: inject.hogs(scene.guard, at_ns, p["seconds"], p["count"], (0, 1))),
+    Fault("sigstop-engine", "the engine process is stopped while it serves", **PAUSE, visible=("trace", *SPANS),
+          culprit=of("EngineCore", "process"), params=bursts, act=stop("EngineCore")),
+    Fault("sigstop-worker", "the worker process is stopped while it serves", **PAUSE, visible=("trace", "host", *SPANS),
+          culprit=of("Worker", "process", rank=0), params=bursts, act=stop("Worker")),
+    Fault("sigstop-api", "the API server is stopped while it serves", **PAUSE, visible=SPANS,
+          culprit=of("APIServer", "process"), params=bursts, act=stop("APIServer")),
+    Fault("sigstop-engine-idle", "the idle engine process is stopped, then requests come", **PAUSE, visible=SPANS,
+          culprit=of("EngineCore", "process"), params=idle_burst, requests=during_idle, act=stop("EngineCore")),
+    Fault("sigstop-api-idle", "the idle API server is stopped, then requests come", **PAUSE, visible=("requests",),
+          culprit=of("APIServer", "process"), params=idle_burst, requests=during_idle, act=stop("APIServer")),
+    Fault("gc-engine", "collections of a large heap in the engine process", "RUNTIME_PAUSE", ("trace", *SPANS),
+          ("HOST_CPU_BOUND", "SCHED_STALL"), of("EngineCore", "python", function="EngineCoreProc._process_engine_step"),
+          params=lambda rng: {"objects": rng.randint(400, 700) * 1000, "max_hits": rng.randint(2, 4), "seconds": 3.0},
+          act=order("engine_step", "collect")),
+    Fault("slow-scheduler", "the scheduler computes before every step", "HOST_CPU_BOUND", ("trace", *SPANS), ("SCHED_STALL", "IPC_OVERHEAD"),
+          of("EngineCore", "scheduler", function="Scheduler.schedule"),
+          params=lambda rng: {"ms": rng.randint(20, 45), "seconds": round(rng.uniform(1.5, 2.5), 2)}, act=order("schedule", "spin")),
+    Fault("slow-operator", "the MLP of one layer multiplies more", "KERNEL_REGRESSION", STEPS, ("HOST_CPU_BOUND",),
+          culprit(rank=0, process="Worker", layer="op", module="model.layers.2.mlp", function="LlamaMLP.forward"),
+          params=lambda rng: {"ms": rng.randint(15, 30), "place": "model.layers.2.mlp", "seconds": round(rng.uniform(1.2, 2.0), 2)},
+          act=order("mlp", "multiply"), operators=("aten::mm", "aten::linear", "aten::addmm")),
+    Fault("slow-tokenizer", "the tokenizer waits", **FRONT, culprit=of("APIServer", "python", function=TOKENIZER),
+          params=lambda rng: {"ms": rng.randint(250, 450), "seconds": round(rng.uniform(2.2, 3.0), 2)}, act=order("tokenizer", "sleep")),
+    Fault("slow-tokenizer-spin", "the tokenizer computes", **FRONT, culprit=of("APIServer", "python", function=TOKENIZER),
+          params=lambda rng: {"ms": rng.randint(250, 450), "seconds": round(rng.uniform(2.2, 3.0), 2)}, act=order("tokenizer", "spin")),
+    Fault("event-loop-blocked", "a call in the API server's event loop blocks", "HOST_CPU_BOUND", SPANS,
+          ("PRE_FORWARD_STALL", "FRONTEND_NET", "RUNTIME_PAUSE"), of("APIServer", "python", function="InputProcessor.process_inputs"),
+          params=lambda rng: {"ms": rng.randint(500, 900), "max_hits": 2, "seconds": 3.0}, act=order("admission", "sleep")),
+    Fault("kv-pressure", "long outputs on a small KV cache", "KV_PRESSURE", ("metrics", *SPANS), (),
+          of("EngineCore", "scheduler"), params=lambda rng: {"count": rng.randint(8, 11), "max_tokens": rng.randint(220, 300)},
+          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.05, 150, p["max_tokens"], "long"), ()),
+          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("long")]], kv_tokens=2048),
+    Fault("bad-requests", "a flood of invalid requests", "CLIENT_ERROR", ("log", "requests"), (), culprit(layer="request", process="client"),
+          params=lambda rng: {"count": rng.randint(40, 80), "gap_s": 0.02},
+          requests=lambda seed, prefix, at_s, p: (
+              workload.volley(seed, prefix, at_s, p["count"], p["gap_s"], 8, 4, "invalid", {"max_tokens": -1}), ()),
+          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("invalid")]]),
+    Fault("worker-error", "an exception in the worker's step", "PROC_DEATH", ("log", *SPANS), (),
+          of("Worker", "process", rank=0, function="Worker.execute_model"),
+          params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
+          act=order("execute", "raise"), last=True),
+    Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(1, 3), "words": rng.randint(450, 620)},
+          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], 12, "longprompt"), ()),
+          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("longprompt")]]),
+    Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(12, 20)},
+          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, 40, 24, "many"), ()),
+          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("many")]]),
+    Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
+    Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
+          act=lambda scene, p, at_ns: inject.terminate(scene.server.processes["APIServer"], at_ns), last=True),
+)}

@@ -1,0 +1,204 @@
+"""Runs cases on a real vLLM server: load, recorders, profiler window, one fault, and the case that they make."""
+import os
+import pathlib
+import random
+import shutil
+import tempfile
+import threading
+import time
+
+from lab import workload
+from lab.casefile import CaseFolder
+from lab.client import LoadClient
+from lab.errors import LabError
+from lab.guard import Guard
+from lab.host import HostRecorder
+from lab.metrics import Scraper
+from lab.vllm import faults, setup
+from lab.vllm.server import Server
+
+LEAD_S = 5.0          # load before the profiler starts
+FAULT_AFTER_S = 1.2   # from the profiler's start to the fault
+PROFILED_S = 4.2
+TAIL_S = 3.5          # load after the profiler's end
+DRAIN_S = 60
+WARM_REQUESTS = 6
+
+
+class Scene:
+    """What injectors may use."""
+
+    def __init__(self, server, guard, client):
+        self.server, self.guard, self._client = server, guard, client
+
+    def wait_for(self, kind, limit_s=40):
+        """Waits until no request of this kind is under way; the time at which the last ended."""
+        until = time.monotonic() + limit_s
+        time.sleep(0.3)
+        while time.monotonic() < until:
+            records = [r for r in self._client.records() if r["kind"] == kind]
+            if records and all("t_end_ns" in r for r in records):
+                return max(r["t_end_ns"] for r in records)
+            time.sleep(0.05)
+        return time.time_ns()
+
+
+class Background(threading.Thread):
+    """Calls something, keeps its result or error."""
+
+    def __init__(self, work):
+        super().__init__(daemon=True)
+        self._work, self.result, self.error = work, None, None
+        self.start()
+
+    def run(self):
+        try:
+            self.result = self._work()
+        except Exception as error:  # handed on by join
+            self.error = error
+
+    def finish(self):
+        self.join()
+        if self.error:
+            raise self.error
+        return self.result
+
+
+class Runner:
+    """Several cases share one server where their faults allow it."""
+
+    def __init__(self, port=None, profile=True, nice=0, say=print):
+        if not setup.is_ready():
+            raise LabError("the vllm stack is not set up: run ./dev lab setup vllm")
+        self._port, self._profile, self._nice, self._say = port, profile, nice, say
+        self._server = None
+        self._folder = None
+
+    def run(self, plan):
+        """`plan`: (kind, seed, target folder) of each case. Whatever happens, nothing is left running."""
+        with Guard(self._nice) as guard:
+            try:
+                for kind, seed, target in plan:
+                    self._case(guard, faults.ALL[kind], seed, pathlib.Path(target))
+            finally:
+                self._stop()
+
+    def _stop(self):
+        if self._server:
+            self._server.stop()
+            self._server = None
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _ready_server(self, guard, fault):
+        server = self._server
+        if server and server.alive() and not fault.fresh and server.kv_tokens == fault.kv_tokens:
+            return server
+        self._stop()
+        self._say("starting the server")
+        self._folder = tempfile.mkdtemp(prefix="teller-lab-")
+        guard.folder(self._folder)
+        self._server = server = Server(guard, self._folder, self._port, fault.kv_tokens)
+        server.start()
+        if not fault.fresh:
+            client = LoadClient(server.port, "tiny")
+            client.start(workload.volley(0, "warm", 0.0, WARM_REQUESTS, 0.3, 40, 16, "warm"), time.time_ns())
+            time.sleep(0.5 * WARM_REQUESTS)
+            client.drain(DRAIN_S)
+        return server
+
+    def _case(self, guard, fault, seed, target):
+        with CaseFolder(target) as case:
+            guard.folder(case.path)
+            server = self._ready_server(guard, fault)
+            self._say(f"{fault.kind} seed {seed}")
+            label, requests = Case(self, guard, server, fault, seed, case.path, self._profile).record()
+            case.finish(label, requests)
+            self._say(f"{target}: {label['background']['whole_case']} processors of other work")
+        if fault.last:
+            self._stop()
+
+
+class Case:
+    def __init__(self, runner, guard, server, fault, seed, folder, profile):
+        self.guard, self.server, self.fault, self.seed, self.folder, self.profile = guard, server, fault, seed, folder, profile
+        self.rng = random.Random(f"{seed}/{fault.kind}")
+        self.params = fault.params(self.rng)
+        self.prefix = f"r{seed:03d}-{self.rng.randrange(16**4):04x}"
+        self.observer = []
+
+    def record(self):
+        log_at, spans_at = self.server.log.stat().st_size, self.server.spans.stat().st_size
+        # Started before this case and still growing or not: traces are told by what is new.
+        old_traces = set(self.server.traces.iterdir())
+        fault_at_s = LEAD_S + FAULT_AFTER_S + self.rng.uniform(0, 0.6)
+        more, quiet = self.fault.requests(self.seed, self.prefix, fault_at_s, self.params)
+        planned = workload.merge(workload.steady(self.seed, self.prefix, LEAD_S + PROFILED_S + TAIL_S, quiet=quiet), more)
+        host = HostRecorder(self.folder / "host_cpu.jsonl", self.server.processes, self.server.helpers())
+        scraper = Scraper(self.folder / "metrics.txt", self.server.port)
+        client = LoadClient(self.server.port, "tiny")
+        host.start()
+        scraper.start()
+        t0 = time.time_ns() + 200_000_000
+        client.start(planned, t0)
+        intervals = self._inject(client, t0, t0 + int(fault_at_s * 1e9))
+        client.drain(DRAIN_S)
+        time.sleep(1.5)  # spans are sent twice a second
+        scraper.stop()
+        host.stop()
+        self._collect(log_at, spans_at, old_traces)
+        return self._label(intervals, host), client.records()
+
+    def _inject(self, client, t0, fault_at_ns):
+        profiler = Background(lambda: self._profiler(t0)) if self.profile else None
+        scene = Scene(self.server, self.guard, client)
+        intervals = self.fault.act(scene, self.params, fault_at_ns) if self.fault.act else []
+        if profiler:
+            profiler.finish()
+        left = t0 / 1e9 + LEAD_S + PROFILED_S + TAIL_S - time.time()
+        if left > 0:
+            time.sleep(left)
+        return intervals
+
+    def _profiler(self, t0):
+        for at_s, path in ((LEAD_S, "/start_profile"), (LEAD_S + PROFILED_S, "/stop_profile")):
+            time.sleep(max(0.0, t0 / 1e9 + at_s - time.time()))
+            begin = time.time_ns()
+            self.server.call("POST", path, timeout_s=300)
+            if path == "/stop_profile":
+                self.observer.append([begin, time.time_ns()])
+
+    def _collect(self, log_at, spans_at, old_traces):
+        with open(self.server.log, "rb") as source, open(self.folder / "server.log", "wb") as out:
+            out.write(source.read(min(self.server.startup_bytes, log_at)))
+            source.seek(log_at)
+            shutil.copyfileobj(source, out)
+        with open(self.server.spans, "rb") as source, open(self.folder / "spans.jsonl", "wb") as out:
+            source.seek(spans_at)
+            shutil.copyfileobj(source, out)
+        traces = sorted(set(self.server.traces.iterdir()) - old_traces)
+        if self.profile and not traces and self.fault.kind != "shutdown":
+            raise LabError("the profiler wrote no trace; the end of the server's log:\n" + self.server.tail())
+        if traces:
+            (self.folder / "traces").mkdir()
+        for trace in traces:
+            shutil.move(trace, self.folder / "traces" / trace.name)
+
+    def _label(self, intervals, host):
+        fault = self.fault
+        is_fault = fault.culprit is not None
+        begin = min((i[0] for i in intervals), default=None)
+        end = max((i[1] for i in intervals), default=None)
+        visible = [v for v in fault.visible if self.profile or v != "trace"]
+        return {
+            "is_fault": is_fault, "fault_class": fault.fault_class, "accept_classes": list(fault.accept), "fault_kind": fault.kind,
+            "t_start_ns": begin, "t_end_ns": end, "stack": "vllm", "version": f"vllm {setup.VERSION} (cpu), torch 2.13.0",
+            "world_size": 1, "culprit": fault.culprit, "accept_ranks": None, "victims": [], "abnormal_steps": None, "ignore_steps": [],
+            "observer_ns": self.observer, "what_to_expect": fault.about, "intervals_ns": intervals if is_fault else [],
+            "explained_slow_ns": intervals if intervals and not is_fault else None, "activations": len(intervals) if is_fault else 0,
+            "seed": self.seed, "params": self.params, "accept_operators": list(fault.operators), "processes": dict(self.server.processes),
+            "visible_in": visible,
+            "background": {"whole_case": host.other_work(), "in_window": host.other_work(begin, end) if begin else None,
+                           "cores": len(os.sched_getaffinity(0))},
+        }

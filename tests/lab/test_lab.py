@@ -1,0 +1,336 @@
+"""The fault laboratory without an engine: case writer, client truth, start-up hook, clean-up, command line."""
+import http.server
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from lab import casefile, client, host, inject, procs, standins, workload  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+from lab.guard import Guard  # noqa: E402
+from lab.hookplan import HookPlan  # noqa: E402
+from lab.vllm import faults  # noqa: E402
+
+SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def label(**changes):
+    base = {"is_fault": True, "fault_class": "RUNTIME_PAUSE", "accept_classes": [], "fault_kind": "stop", "t_start_ns": 10, "t_end_ns": 20,
+            "stack": "vllm", "world_size": 1, "culprit": casefile.culprit(process="EngineCore", layer="process"), "victims": [],
+            "intervals_ns": [[10, 20]], "observer_ns": [], "seed": 1, "params": {}, "visible_in": ["trace"], "background": {}}
+    return {**base, **changes}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="teller-lab-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def wait(self, condition, seconds=20):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, "did not happen")
+            time.sleep(0.02)
+
+
+class CaseWriter(Folder):
+    def test_a_case_has_its_name_only_when_it_is_whole(self):
+        target = self.folder / "case"
+        with casefile.CaseFolder(target) as case:
+            (case.path / "server.log").write_text("line\n")
+            self.assertFalse(target.exists())
+            case.finish(label(), [{"request_id": "a"}])
+        self.assertEqual(sorted(p.name for p in target.iterdir()), ["label.json", "requests.jsonl", "server.log"])
+        self.assertEqual(json.loads((target / "label.json").read_text())["schema"], "teller.label/1")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["case"])
+
+    def test_a_failure_leaves_nothing(self):
+        for failure in (OSError(28, "No space left on device"), KeyboardInterrupt()):
+            with self.assertRaises(type(failure)), casefile.CaseFolder(self.folder / "case") as case:
+                (case.path / "server.log").write_text("line\n")
+                raise failure
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_full_disk_at_the_last_moment_leaves_nothing(self):
+        if not pathlib.Path("/dev/full").exists():
+            self.skipTest("no /dev/full")
+        with self.assertRaises(OSError), casefile.CaseFolder(self.folder / "case") as case:
+            (case.path / "label.json").symlink_to("/dev/full")
+            case.finish(label(), [])
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_an_existing_folder_is_not_touched(self):
+        (self.folder / "case").mkdir()
+        with self.assertRaisesRegex(LabError, "exists"), casefile.CaseFolder(self.folder / "case"):
+            self.fail("must not be entered")
+
+    def test_labels_that_say_what_cannot_be_are_refused(self):
+        bad = [label(culprit=None), label(is_fault=False), label(t_end_ns=10), label(intervals_ns=[]),
+               label(culprit=casefile.culprit(rank=1))]
+        bad.append(label())
+        del bad[-1]["seed"]
+        for wrong in bad:
+            with self.assertRaises(LabError):
+                casefile.check_label(wrong)
+        casefile.check_label(label())
+        casefile.check_label(label(is_fault=False, culprit=None, t_start_ns=None, t_end_ns=None, intervals_ns=[]))
+
+
+class Streamer(http.server.BaseHTTPRequestHandler):
+    """Answers like a completion server: as many pieces as asked for, 20 ms apart; refuses what is negative."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if body["max_tokens"] < 0:
+            self.send_error(400)
+            return
+        self.send_response(200)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        for _ in range(body["max_tokens"]):
+            self.piece({"choices": [{"text": "x"}]})
+            time.sleep(0.02)
+        self.piece({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": body["max_tokens"], "total_tokens": 9}})
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def piece(self, content):
+        self.wfile.write(b"data: " + json.dumps(content).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def log_message(self, *_):
+        pass
+
+
+class ClientTruth(Folder):
+    def test_every_request_and_every_token_is_recorded(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Streamer)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        load = client.LoadClient(server.server_address[1], "tiny")
+        planned = [workload.Planned("a", 0.0, "one two", 5), workload.Planned("b", 0.05, "one", 3),
+                   workload.Planned("c", 0.1, "one", 3, "invalid", {"max_tokens": -1})]
+        t0 = time.time_ns()
+        load.start(planned, t0)
+        self.wait(lambda: len(load.records()) == 3 and all("t_end_ns" in r for r in load.records()))
+        self.assertEqual(load.drain(20), 0)
+        a, b, c = load.records()
+        self.assertEqual([a["request_id"], b["request_id"], c["request_id"]], ["a", "b", "c"])
+        self.assertEqual([len(a["token_times_ns"]), len(b["token_times_ns"])], [5, 3])
+        self.assertEqual(a["usage"], {"prompt_tokens": 3, "completion_tokens": 5})
+        for record in (a, b):
+            times = [record["t_planned_ns"], record["t_send_ns"], *record["token_times_ns"], record["t_end_ns"]]
+            self.assertEqual(times, sorted(times))
+            self.assertEqual(record["t_first_token_ns"], record["token_times_ns"][0])
+        self.assertEqual(c["http_status"], 400)
+        self.assertNotIn("t_first_token_ns", c)
+
+    def test_a_server_that_is_gone_is_an_error_of_the_request(self):
+        load = client.LoadClient(1, "tiny")
+        load.start([workload.Planned("a", 0.0, "one", 1)], time.time_ns())
+        self.wait(lambda: any("t_end_ns" in r for r in load.records()))
+        self.assertIn("refused", load.records()[0]["error"])
+
+    def test_a_seed_plans_the_same_requests_and_another_seed_others(self):
+        self.assertEqual(workload.steady(3, "r", 20), workload.steady(3, "r", 20))
+        self.assertNotEqual(workload.steady(3, "r", 20), workload.steady(4, "r", 20))
+        quiet = workload.steady(3, "r", 20, quiet=((5, 10),))
+        self.assertFalse([p for p in quiet if 5 <= p.at_s < 10])
+        self.assertEqual(len({p.id for p in quiet}), len(quiet))
+
+
+class Cleaning(Folder):
+    def leader(self, child=True):
+        """A process that leads a session, with a child in it that ignores being asked."""
+        code = "import signal, subprocess, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        if child:
+            code += "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        process = subprocess.Popen([sys.executable, "-c", code + "time.sleep(600)"], start_new_session=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(procs.send, process.pid, signal.SIGKILL)
+        return process
+
+    def test_a_session_ends_with_all_its_members_even_stopped_ones(self):
+        process = self.leader()
+        began = procs.start_ticks(process.pid)
+        self.wait(lambda: len(procs.members(process.pid, began)) == 2)
+        os.kill(procs.members(process.pid, began)[1], signal.SIGSTOP)
+        self.assertTrue(procs.end_session(process.pid, began, patience_s=0.2))
+        self.assertEqual(process.wait(), -signal.SIGKILL)
+
+    def test_a_process_of_the_same_number_and_another_start_is_left_alone(self):
+        process = self.leader(child=False)
+        began = procs.start_ticks(process.pid)
+        self.assertTrue(procs.end_session(process.pid, began - 1))
+        self.assertIsNone(process.poll())
+
+    def test_the_guard_cleans_up_behind_a_run_that_is_killed(self):
+        half = self.folder / "half"
+        half.mkdir()
+        code = ("import subprocess, sys, time\nfrom lab.guard import Guard\nguard = Guard()\n"
+                f"guard.folder({str(half)!r})\n"
+                f"child = subprocess.Popen({SLEEPER!r}, start_new_session=True)\n"
+                "guard.session(child.pid)\nprint(child.pid, flush=True)\ntime.sleep(600)\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.stdout.close)
+        child = int(run.stdout.readline())
+        self.assertIsNotNone(procs.stat(child))
+        run.kill()
+        run.wait()
+        self.wait(lambda: (procs.stat(child) or ("", "Z"))[1] == "Z" and not half.exists())
+
+    def test_the_guard_ends_what_is_left_when_a_run_ends(self):
+        with Guard() as guard:
+            child = subprocess.Popen(SLEEPER, start_new_session=True)
+            guard.session(child.pid)
+        self.assertEqual(child.wait(timeout=20), -signal.SIGKILL)
+
+
+class Injectors(Folder):
+    def test_a_stopped_process_runs_again_and_the_truth_is_the_stop(self):
+        child = subprocess.Popen(SLEEPER)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        states = []
+        watch = threading.Thread(target=lambda: [states.append(procs.stat(child.pid)[1]) or time.sleep(0.02) for _ in range(40)])
+        watch.start()
+        intervals = inject.stop_bursts(child.pid, time.time_ns(), [[0.05, 0.3]])
+        watch.join()
+        self.assertIn("T", states)
+        self.wait(lambda: procs.stat(child.pid)[1] == "S")
+        self.assertEqual(len(intervals), 1)
+        self.assertGreaterEqual(intervals[0][1] - intervals[0][0], 300_000_000)
+
+    def test_busy_loops_end_by_themselves(self):
+        with Guard() as guard:
+            intervals = inject.hogs(guard, time.time_ns(), 0.2, 2, (0,))
+        self.assertGreaterEqual(intervals[0][1] - intervals[0][0], 200_000_000)
+
+    def hooked(self, plan, code):
+        """Runs code in a process with the hook, in which a module `engine` stands for the engine's."""
+        (self.folder / "transformers").mkdir(exist_ok=True)
+        (self.folder / "transformers" / "__init__.py").write_text("")
+        (self.folder / "transformers" / "tokenization_utils_base.py").write_text(
+            "import traceback\nclass PreTrainedTokenizerBase:\n    def __call__(self, text):\n"
+            "        return [frame.filename + ':' + frame.name for frame in traceback.extract_stack()][-2:]\n")
+        env = {**os.environ, "PYTHONPATH": f"{ROOT / 'lab' / 'hook'}:{self.folder}", "SITE_PLAN": str(plan.path)}
+        text = "from transformers.tokenization_utils_base import PreTrainedTokenizerBase as T\n" + code
+        return subprocess.run([sys.executable, "-c", text], env=env, capture_output=True, text=True, timeout=60)
+
+    def test_the_hook_delays_what_it_is_told_to_and_says_when(self):
+        plan = HookPlan(self.folder / "plan.json")
+        now = time.time_ns()
+        plan.order([{"site": "tokenizer", "effect": "sleep", "ms": 50, "max_hits": 2, "t0_ns": now, "t1_ns": now + 10**12}])
+        done = self.hooked(plan, "for _ in range(4): T()('x')\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        intervals = plan.intervals()
+        self.assertEqual(len(intervals), 2)
+        for begin, end in intervals:
+            self.assertGreaterEqual(end - begin, 50_000_000)
+        plan.order([])
+        self.assertEqual(plan.intervals(), [])
+
+    def test_no_frame_of_a_hooked_process_gives_the_hook_away(self):
+        plan = HookPlan(self.folder / "plan.json")
+        now = time.time_ns()
+        plan.order([{"site": "tokenizer", "effect": "spin", "ms": 1, "t0_ns": now, "t1_ns": now + 10**12}])
+        done = self.hooked(plan, "print(T()('x')); print(T.__call__.__name__)\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("tokenization_utils_base.py:__call__"), 2)
+        self.assertNotIn("sitecustomize", done.stdout)
+
+    def test_without_an_order_nothing_happens(self):
+        plan = HookPlan(self.folder / "plan.json")
+        done = self.hooked(plan, "T()('x')\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(plan.intervals(), [])
+
+
+class Recorders(Folder):
+    def test_host_counters_name_the_processes_and_see_other_work(self):
+        path = self.folder / "host_cpu.jsonl"
+        recorder = host.HostRecorder(path, {"APIServer": os.getpid()}, every_s=0.05)
+        recorder.start()
+        time.sleep(0.3)
+        recorder.stop()
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertGreaterEqual(len(lines), 3)
+        self.assertEqual(set(lines[0]), {"t_ns", "cpu_s", "busy_s", "idle_s", "iowait_s", "steal_s", "procs_running"})
+        self.assertEqual(list(lines[0]["cpu_s"]), ["APIServer"])
+        self.assertEqual([x["t_ns"] for x in lines], sorted(x["t_ns"] for x in lines))
+        self.assertGreaterEqual(recorder.other_work(), 0)
+
+
+class Catalogue(Folder):
+    def test_every_fault_can_make_a_valid_label(self):
+        import random
+        for fault in faults.ALL.values():
+            with self.subTest(fault=fault.kind):
+                params = fault.params(random.Random(5))
+                json.dumps(params)
+                more, quiet = fault.requests(5, "r", 6.0, params)
+                self.assertTrue(all(p.at_s >= 6.0 for p in more))
+                casefile.check_label(label(is_fault=fault.culprit is not None, culprit=fault.culprit, fault_class=fault.fault_class))
+                self.assertTrue(fault.culprit is None or fault.act)
+
+    def test_labels_use_the_classes_that_the_reference_documents(self):
+        text = (ROOT / "docs" / "reference" / "fault-classes.md").read_text()
+        for fault in faults.ALL.values():
+            for name in (fault.fault_class, *fault.accept):
+                self.assertIn(name, text)
+
+
+class CommandLine(Folder):
+    def lab(self, *args):
+        return subprocess.run([sys.executable, "-m", "lab", *args], cwd=ROOT, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "TELLER_LAB_HOME": str(self.folder / "home")})
+
+    def test_errors_are_one_line(self):
+        for args, says in ((["--fault", "healthy"], "not set up"), (["--fault", "nonsense"], "unknown fault"),
+                           (["--fault", "healthy:x"], "whole number"), (["--fault", "burst:1", "--fault", "burst:1"], "twice")):
+            done = self.lab("run", "vllm", *args, "-o", str(self.folder / "case"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_list_names_every_fault(self):
+        done = self.lab("list")
+        self.assertEqual(done.returncode, 0)
+        for kind in faults.ALL:
+            self.assertIn(kind, done.stdout)
+
+
+class StandIns(Folder):
+    def test_a_library_loads_without_what_it_names(self):
+        """A library that needs a versioned and an unversioned function of a library that is then taken away."""
+        (self.folder / "gone.c").write_text("int with_version(void) { return 0; }\nint without(void) { return 0; }\n")
+        (self.folder / "gone.map").write_text("GONE_1 { global: with_version; without; };\n")
+        (self.folder / "user.c").write_text("int with_version(void); int without(void); int call(void) { return with_version() + without(); }\n")
+        gcc = ["gcc", "-shared", "-fPIC"]
+        subprocess.run([*gcc, "-Wl,-soname,libgone.so.7", "-Wl,--version-script=gone.map", "-o", "libgone.so.7", "gone.c"],
+                       cwd=self.folder, check=True)
+        subprocess.run([*gcc, "-Wl,-rpath,$ORIGIN", "-o", "libuser.so", "user.c", "./libgone.so.7"], cwd=self.folder, check=True)
+        (self.folder / "libgone.so.7").unlink()
+        wanted = standins.plan([self.folder / "libuser.so"], present=set())
+        self.assertEqual(list(wanted), ["libgone.so.7"])
+        standins.compile_one("libgone.so.7", wanted["libgone.so.7"], self.folder)
+        code = "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).call())"
+        done = subprocess.run([sys.executable, "-c", code, str(self.folder / "libuser.so")], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.strip(), "2")
+
+
+if __name__ == "__main__":
+    unittest.main()
