@@ -30,6 +30,7 @@ class HostRecorder:
         self._path, self._processes, self._own, self._every = path, dict(processes), list(own), every_s
         self._stop = threading.Event()
         self._samples = []  # (ns, busy, of the service, of the laboratory)
+        self._used = {}     # pid -> seconds at its last sample: a process that ends has used them
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.error = None
 
@@ -55,10 +56,12 @@ class HostRecorder:
 
     def _sample(self):
         seconds = {name: seen[5] for name, pid in self._processes.items() if (seen := procs.stat(pid))}
-        own = sum(seen[5] for pid in self._own if (seen := procs.stat(pid))) + sum(os.times()[:2])
+        self._used.update({self._processes[name]: value for name, value in seconds.items()})
+        self._used.update({pid: seen[5] for pid in self._own if (seen := procs.stat(pid))})
+        own = sum(self._used.get(pid, 0) for pid in self._own) + sum(os.times()[:2])
         busy, idle, iowait, steal, running = machine()
         now = time.time_ns()
-        self._samples.append((now, busy, sum(seconds.values()), own))
+        self._samples.append((now, busy, sum(self._used.get(p, 0) for p in self._processes.values()), own))
         return {"t_ns": now, "cpu_s": {k: round(v, 2) for k, v in seconds.items()}, "busy_s": round(busy, 2),
                 "idle_s": round(idle, 2), "iowait_s": round(iowait, 2), "steal_s": round(steal, 2), "procs_running": int(running)}
 

@@ -8,8 +8,15 @@ import time
 from lab import procs
 from lab.errors import LabError
 
-HOG = "import os, sys, time\nos.sched_setaffinity(0, {int(c) for c in sys.argv[2].split(',')})\n" \
-      "end = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end:\n    pass\n"
+HOG = """import os, sys, time
+begin, end = float(sys.argv[1]), float(sys.argv[2])
+os.sched_setaffinity(0, {int(sys.argv[3])})
+while time.time() < begin:
+    time.sleep(0.01)
+while time.time() < end:
+    pass
+"""
+HOG_START_S = 2.0  # ahead of time, so that all begin together
 
 
 def sleep_until(at_ns):
@@ -18,18 +25,18 @@ def sleep_until(at_ns):
 
 
 def hogs(guard, at_ns, seconds, count, cpus):
-    """Busy loops, each in a session of its own: the kernel shares processors between sessions first."""
-    sleep_until(at_ns)
+    """Busy loops, by turns on each processor, each in a session of its own: the kernel shares processors between sessions first."""
+    sleep_until(at_ns - int(HOG_START_S * 1e9))
     cpus = [c for c in cpus if c in os.sched_getaffinity(0)] or sorted(os.sched_getaffinity(0))
-    command = [sys.executable, "-c", HOG, str(seconds), ",".join(map(str, cpus))]
-    begin = time.time_ns()
+    begin = max(at_ns, time.time_ns() + 100_000_000) / 1e9
     started = []
-    for _ in range(count):
+    for number in range(count):
+        command = [sys.executable, "-c", HOG, str(begin), str(begin + seconds), str(cpus[number % len(cpus)])]
         started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         guard.session(started[-1].pid)
     for process in started:
         process.wait()
-    return [[begin, time.time_ns()]]
+    return [[int(begin * 1e9), int((begin + seconds) * 1e9)]]
 
 
 def stop_bursts(pid, at_ns, bursts):

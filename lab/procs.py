@@ -31,13 +31,20 @@ def command(pid):
         return ""
 
 
-def favour(session, nice):
-    """Sets how the kernel weighs a whole session against others (-20 most .. 19). Needs root below 0; quietly nothing without."""
-    try:
-        with open(f"/proc/{session}/autogroup", "w", encoding="ascii") as file:
-            file.write(str(nice))
-    except OSError:
-        pass
+def favour(session, nice, patience_s=3.0):
+    """Sets how the kernel weighs a whole session against others (-20 most .. 19). False where it is not allowed."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            with open(f"/proc/{session}/autogroup", "w", encoding="ascii") as file:
+                file.write(str(nice))
+            return True
+        except BlockingIOError:  # the kernel takes few of these in a second
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)
+        except OSError:
+            return False
 
 
 def members(session, began):

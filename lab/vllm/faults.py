@@ -102,7 +102,7 @@ ALL = {fault.kind: fault for fault in (
     Fault("kv-pressure", "long outputs on a small KV cache", "KV_PRESSURE", ("metrics", *SPANS), (),
           of("EngineCore", "scheduler"), params=lambda rng: {"count": rng.randint(8, 11), "max_tokens": rng.randint(220, 300)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.05, 150, p["max_tokens"], "long"), ()),
-          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("long")]], kv_tokens=2048),
+          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("long")]], kv_tokens=2304),
     Fault("bad-requests", "a flood of invalid requests", "CLIENT_ERROR", ("log", "requests"), (), culprit(layer="request", process="client"),
           params=lambda rng: {"count": rng.randint(40, 80), "gap_s": 0.02},
           requests=lambda seed, prefix, at_s, p: (

@@ -19,7 +19,7 @@ from lab.vllm.server import Server
 
 LEAD_S = 5.0          # load before the profiler starts
 FAULT_AFTER_S = 1.2   # from the profiler's start to the fault
-PROFILED_S = 4.2
+PROFILED_S = 5.2
 TAIL_S = 3.5          # load after the profiler's end
 DRAIN_S = 60
 WARM_REQUESTS = 6
@@ -75,13 +75,24 @@ class Runner:
         self._folder = None
 
     def run(self, plan):
-        """`plan`: (kind, seed, target folder) of each case. Whatever happens, nothing is left running."""
+        """`plan`: (kind, seed, target folder) of each case. Whatever happens, nothing is left running.
+
+        A case that fails does not keep the others from being made; the last error is raised at the end."""
+        failed = None
         with Guard(self._nice) as guard:
             try:
                 for kind, seed, target in plan:
-                    self._case(guard, faults.ALL[kind], seed, pathlib.Path(target))
+                    try:
+                        self._case(guard, faults.ALL[kind], seed, pathlib.Path(target))
+                    except LabError as error:
+                        if len(plan) > 1:
+                            self._say(f"{kind} seed {seed}: {error}")
+                        failed = error
+                        self._stop()
             finally:
                 self._stop()
+        if failed:
+            raise failed if len(plan) == 1 else LabError("some cases were not made; the lines above say why")
 
     def _stop(self):
         if self._server:
