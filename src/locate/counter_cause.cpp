@@ -26,6 +26,8 @@ using trace::kNoTime;
 using trace::Nanos;
 
 constexpr Nanos kLeastTime = 400'000'000;  // a shorter shortage is the scheduler's daily life
+constexpr Nanos kLeastFull = 900'000'000;  // the same where the machine as a whole is short
+constexpr Nanos kStampError = 1'000'000'000;  // of log lines that say when a profiler held up serving
 constexpr double kWaits = 0.45;            // share of the time it wants to run that a process waits
 constexpr double kWants = 0.25;            // processors that it wants at least
 constexpr double kThrottled = 0.2;         // share of the time
@@ -56,7 +58,10 @@ double Seconds(Nanos ns) {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees) : store_(store) {
+  Search(const trace::Store& store, const trace::Trees& trees, const std::vector<trace::Note>& notes) : store_(store) {
+    for (const trace::Note& note : notes) {
+      if (note.observer && note.begin != kNoTime) observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
+    }
     std::vector<std::pair<Nanos, Nanos>> served;
     for (const trace::Request& request : trees.requests) {
       if (request.arrival != kNoTime && request.finished != kNoTime)
@@ -109,7 +114,7 @@ class Search {
 
   /// Joins neighbouring intervals that pass and keeps the longest run. `of` gives an interval's value, or nothing.
   template <class Of>
-  std::optional<Interval> LongestRun(const Samples& samples, Of of) const {
+  std::optional<Interval> LongestRun(const Samples& samples, Of of, Nanos least = kLeastTime) const {
     std::optional<Interval> best;
     std::optional<Interval> run;
     for (size_t i = 1; i < samples.size(); ++i) {
@@ -126,7 +131,7 @@ class Search {
       run->value += *value * Seconds(end - begin);
       if (!best.has_value() || run->end - run->begin > best->end - best->begin) best = run;
     }
-    if (!best.has_value() || best->end - best->begin < kLeastTime) return std::nullopt;
+    if (!best.has_value() || best->end - best->begin < least) return std::nullopt;
     best->value /= Seconds(best->end - best->begin);
     return best;
   }
@@ -212,6 +217,11 @@ class Search {
     return static_cast<double>(served_.Of(begin, end)) >= kServed * static_cast<double>(end - begin);
   }
 
+  bool Observed(Nanos begin, Nanos end) const {
+    return std::any_of(observed_.begin(), observed_.end(),
+                       [&](const auto& o) { return o.first < end && begin < o.second; });
+  }
+
   /// A full machine of which the service's own processes have little, although it serves requests.
   void Machine(uint32_t file) {
     const Samples* busy = Find(file, "", "busy_s");
@@ -242,17 +252,18 @@ class Search {
     }
     if (rates.size() < kLeastRates) return;
     const double usual = ml::Quantile(rates, 0.7);
-    const auto run = LongestRun(*busy, [&](Nanos begin, Nanos end) -> std::optional<double> {
+    const auto shortage = [&](Nanos begin, Nanos end) -> std::optional<double> {
       const auto used = Change(*busy, begin, end);
       const auto free = Change(*idle, begin, end);
       const auto mine = mine_in(begin, end);
       if (!used.has_value() || !free.has_value() || !mine.has_value() || *used + *free <= 0) return std::nullopt;
-      if (!Serves(begin, end)) return std::nullopt;
+      if (!Serves(begin, end) || Observed(begin, end)) return std::nullopt;
       const double all = *used + *free;
       const double others = (*used - *mine * Seconds(end - begin)) / all;
       if (*free > kNoIdle * all || others < kOthers || *mine > kLessThanUsual * usual) return std::nullopt;
       return others;
-    });
+    };
+    const auto run = LongestRun(*busy, shortage, kLeastFull);
     if (!run.has_value()) return;
     const std::string text = fmt::format("other programs take {:.0f} % of all processors and nothing is idle, for {}",
                                          100 * run->value, Ms(run->end - run->begin));
@@ -311,6 +322,7 @@ class Search {
 
   const trace::Store& store_;
   Coverage served_;  ///< from arrival to end of any request
+  std::vector<std::pair<Nanos, Nanos>> observed_;  ///< times at which a profiler held up serving
   std::map<uint32_t, Samples> samples_;
   std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> by_name_;  ///< (file, process, name)
   std::vector<Finding> findings_;
@@ -326,6 +338,19 @@ bool SameProcess(const Finding& a, const Finding& b) {
   return a.culprit.process.empty() || b.culprit.process.empty() || a.culprit.process == b.culprit.process;
 }
 
+/// True when a process of the service stands still for most of `counter`'s time, and no step is stretched in it.
+bool IsStandStill(const Finding& counter, const std::vector<Finding>& findings) {
+  bool still = false;
+  for (const Finding& f : findings) {
+    if (!Overlap(f, counter)) continue;
+    if (f.fault == FaultClass::kCpuStarved) return false;
+    const Nanos common = std::min(f.end, counter.end) - std::max(f.onset, counter.onset);
+    const bool stopped = f.fault == FaultClass::kRuntimePause && f.culprit.layer == "process";
+    still = still || (stopped && f.onset != kNoTime && 2 * common >= counter.end - counter.onset);
+  }
+  return still;
+}
+
 void TakeEvidence(const Finding& from, Finding& into) {
   for (Evidence evidence : from.evidence) {
     evidence.id = "E" + std::to_string(into.evidence.size() + 1);
@@ -338,13 +363,15 @@ void TakeEvidence(const Finding& from, Finding& into) {
 
 }  // namespace
 
-std::vector<Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees) {
-  return Search(store, trees).Run();
+std::vector<Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees,
+                                       const std::vector<trace::Note>& notes) {
+  return Search(store, trees, notes).Run();
 }
 
 void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& findings) {
   for (Finding& counter : counters) {
     if (counter.fault == FaultClass::kCpuStarved) {
+      if (counter.culprit.process.empty() && IsStandStill(counter, findings)) continue;
       std::erase_if(findings, [&](const Finding& f) {
         const bool front_end = f.culprit.layer == "python" && !f.victims.empty() && f.steps.empty();
         const Nanos common = std::min(f.end, counter.end) - std::max(f.onset, counter.onset);

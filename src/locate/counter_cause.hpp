@@ -12,10 +12,13 @@ namespace teller::locate {
 /// a process that waits for a processor longer than it runs (run-queue time of the host), one that its control group
 /// throttles, a machine whose processors others have taken while requests were being served, and requests that the
 /// engine throws back because its KV cache is full. Counters without times tell an amount, not when.
-std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees);
+/// `notes`: what else was seen; while a profiler holds up serving, nobody is blamed for a service that gets little.
+std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees,
+                                              const std::vector<trace::Note>& notes = {});
 
 /// Joins what counters prove into `findings`: a finding of the same class and time takes the figures as evidence; else
-/// they stand as a finding of their own. Delays in the front end of a process that had no processor are their echo.
+/// they stand as a finding of their own. Delays in the front end of a process that had no processor are their echo. A
+/// service that uses little while one of its processes stands still does so because of that, however full the machine is.
 void JoinCounterCauses(std::vector<trace::Finding> counters, std::vector<trace::Finding>& findings);
 
 }  // namespace teller::locate

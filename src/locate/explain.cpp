@@ -17,6 +17,8 @@ using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 
+constexpr trace::Nanos kSpinsFor = 800 * base::kMilli;  // a process that waits for another one
+
 class Writer {
  public:
   Writer(const Scene& scene, const Hypothesis& h, const std::optional<Counterfactual>& test)
@@ -234,7 +236,7 @@ class Writer {
 
   void Pause() {
     finding_.culprit.layer = h_.in_gap ? "process" : "python";
-    if (h_.in_gap) BlameScheduler();
+    const std::string said = h_.in_gap ? BlameForPause() : std::string();
     const std::string frame = DescribeFrame();
     const trace::TrackRow lane = Lane();
     const HostTime time =
@@ -255,9 +257,33 @@ class Writer {
     finding_.explanation = fmt::format(
         "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs "
         "at its usual "
-        "speed, so neither an operator nor the load explains it.{}",
+        "speed, so neither an operator nor the load explains it.{}{}",
         finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()),
-        Ms(h_.worst), place, frame, Ms(h_.usual), worst, PauseReason(time), Without());
+        Ms(h_.worst), place, frame, Ms(h_.usual), worst, PauseReason(time), said, Without());
+  }
+
+  /// Between two steps the scheduler has not asked for the next one, or the computing process has not begun it: host
+  /// counters tell, where they are given. Returns what they say.
+  std::string BlameForPause() {
+    BlameScheduler();
+    const std::string worker = ProcessName(store_, h_.process);
+    if (scene_.witness == nullptr || worker == finding_.culprit.process) return {};
+    // One that waits for long may go from spinning to sleep, so only the beginning counts.
+    const trace::Nanos end = h_.worst_begin + std::min(h_.worst, kSpinsFor);
+    const auto worked = scene_.witness->During(worker, h_.worst_begin, end);
+    const auto scheduled = scene_.witness->During(finding_.culprit.process, h_.worst_begin, end);
+    using Use = CpuWitness::Use;
+    if (worked == Use::kStill && scheduled == Use::kWorking) {
+      std::string text = fmt::format(" Host counters show that {} waited for {}, which used no processor meanwhile.",
+                                     finding_.culprit.process, worker);
+      finding_.culprit.process = worker;
+      finding_.culprit.rank = h_.rank;
+      return text;
+    }
+    if (worked == Use::kWorking && scheduled == Use::kIdle)
+      return fmt::format(" Host counters show that {} spun for work meanwhile and {} used no processor.", worker,
+                         finding_.culprit.process);
+    return {};
   }
 
   static std::string_view PauseReason(HostTime time) {

@@ -34,6 +34,7 @@ constexpr size_t kLeastMeasured = 4;    // the same where it was measured, not b
 constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
 constexpr Nanos kMostCost = 1'000'000'000'000'000'000;
 constexpr size_t kShownEvidence = 4;
+constexpr Nanos kEdge = 20 * kMs;  // of a delay: what comes and goes there is not inside
 
 enum class Side : uint8_t {
   kBefore,  ///< before the scheduler has it
@@ -122,7 +123,8 @@ class Marks {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees) : store_(store), trees_(trees), marks_(trees) {}
+  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness* witness)
+      : store_(store), trees_(trees), witness_(witness), marks_(trees) {}
 
   std::vector<Finding> Run() {
     std::vector<Finding> findings;
@@ -274,6 +276,19 @@ class Search {
     return {};
   }
 
+  /// True when nothing came into or out of the front end for the length of a delay, and it used no processor: it did
+  /// not work slowly, it did not work.
+  bool StoodStill(const Delay& delay, const std::string& process) const {
+    if (witness_ == nullptr) return false;
+    const auto use = witness_->During(process, delay.begin, delay.begin + delay.lost);
+    if (use != CpuWitness::Use::kIdle && use != CpuWitness::Use::kStill) return false;
+    const Nanos from = delay.begin + kEdge;
+    const Nanos to = delay.begin + delay.lost - kEdge;
+    return std::none_of(trees_.requests.begin(), trees_.requests.end(), [&](const Request& request) {
+      return (request.arrival > from && request.arrival < to) || (request.finished > from && request.finished < to);
+    });
+  }
+
   Finding Write(Side side, const std::vector<Delay>& bad, size_t all) const {
     const Request& first = trees_.requests[bad.front().request];
     Finding finding;
@@ -299,6 +314,10 @@ class Search {
       times.push_back(static_cast<double>(delay.lost) / std::max(1.0, delay.expected));
       if (delay.lost > worst->lost) worst = &delay;
     }
+    if (side == Side::kAfter && StoodStill(*worst, finding.culprit.process)) {
+      finding.fault = FaultClass::kRuntimePause;
+      finding.alternatives = {{FaultClass::kHostCpuBound, 0.35}, {FaultClass::kFrontendNet, 0.1}};
+    }
     // How far the typical affected one is beyond the expected, and how many agree.
     const double ratio = ml::Quantile(times, 0.5);
     finding.false_alarm_probability = std::pow(ratio, -1.5 * std::sqrt(static_cast<double>(bad.size()))) * 0.5;
@@ -318,7 +337,11 @@ class Search {
         "{} of {} requests lost {} {} (up to {}; {} is expected for their size and company) [E1].{} The cause lies in "
         "{}: {}.",
         bad.size(), all, Ms(finding.cost), where, Ms(worst->lost), Ms(static_cast<Nanos>(worst->expected)), engine,
-        finding.culprit.process.empty() ? "the front end" : finding.culprit.process, Why(side));
+        finding.culprit.process.empty() ? "the front end" : finding.culprit.process,
+        finding.fault == FaultClass::kRuntimePause && side == Side::kAfter
+            ? "it stood still as a whole: nothing came in or went out and it used no processor (stopped, or its event "
+              "loop blocked)"
+            : Why(side));
     return finding;
   }
 
@@ -339,13 +362,15 @@ class Search {
 
   const trace::Store& store_;
   const trace::Trees& trees_;
+  const CpuWitness* witness_;
   Marks marks_;
 };
 
 }  // namespace
 
-std::vector<Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees) {
-  return Search(store, trees).Run();
+std::vector<Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees,
+                                        const CpuWitness* witness) {
+  return Search(store, trees, witness).Run();
 }
 
 }  // namespace teller::locate

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "locate/cpu_witness.hpp"
 #include "trace/diagnosis.hpp"
 #include "trace/step.hpp"
 #include "trace/store.hpp"
@@ -16,6 +17,9 @@ namespace teller::locate {
 /// engine demonstrably took work without this request; where the front end states when it handed the request on, up to
 /// that. So a stopped engine, a profiler that writes its file or a full queue blame nobody here.
 /// What grows with the prompt, and what one request waits for others that arrived together with it, is expected.
-std::vector<trace::Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees);
+///
+/// `witness` tells, where it can, a front end that stood still as a whole from one that worked.
+std::vector<trace::Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees,
+                                               const CpuWitness* witness = nullptr);
 
 }  // namespace teller::locate

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "locate/cpu_witness.hpp"
 #include "locate/normal.hpp"
 #include "locate/profile.hpp"
 #include "trace/diagnosis.hpp"
@@ -53,6 +54,7 @@ struct Scene {
   const trace::Trees& trees;
   const std::vector<StepProfile>& profiles;
   const std::vector<StepNormal>& normals;
+  const CpuWitness* witness = nullptr;  ///< host counters; none when nobody asks them
 };
 
 /// Claims from comparing each process's steps with what is normal for them (down one stack).

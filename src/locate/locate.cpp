@@ -15,6 +15,7 @@
 #include "locate/log_cause.hpp"
 #include "locate/not_given.hpp"
 #include "locate/select.hpp"
+#include "locate/stand_still.hpp"
 #include "locate/workload.hpp"
 #include "slice/slice.hpp"
 
@@ -215,7 +216,8 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   Diagnosis diagnosis;
   const std::vector<StepProfile> profiles = ProfileSteps(store, trees);
   const std::vector<StepNormal> normals = FitNormals(trees, profiles);
-  const Scene scene{store, trees, profiles, normals};
+  const CpuWitness witness(store);
+  const Scene scene{store, trees, profiles, normals, &witness};
 
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
@@ -233,13 +235,16 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
-  std::vector<Finding> front_end = FindFrontEndCauses(store, trees);
+  std::vector<Finding> front_end = FindFrontEndCauses(store, trees, &witness);
   std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   OrderFrontEnd(diagnosis.findings, front_end);
   for (Finding& finding : front_end) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
-  std::vector<Finding> counters = FindCounterCauses(store, trees);
+  std::vector<Finding> still = FindStandStills(store, trees, witness);
+  std::erase_if(still, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
+  JoinStandStills(std::move(still), diagnosis.findings);
+  std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinCounterCauses(std::move(counters), diagnosis.findings);
   for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);

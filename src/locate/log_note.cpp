@@ -19,7 +19,7 @@ void NoteLookAlikes(const trace::Store& store, const LogFacts& facts, LogCauses&
     } else if (const auto it = stopping.find(file); it != stopping.end() && (Begins(r.message, "Profiler stopped.") ||
                                                                              Begins(r.message, "Profiling done"))) {
       out.notes.push_back(
-          {"The profiler was stopped and exported its trace; serving stands still meanwhile.", it->second, r.at});
+          {"The profiler was stopped and exported its trace; serving stands still meanwhile.", it->second, r.at, true});
       stopping.erase(it);
     }
   }

@@ -19,6 +19,9 @@ constexpr double kRoughlySimilar = 0.35;  // taken when there are too few of tho
 constexpr size_t kMostPeers = 24;
 constexpr size_t kFewestPeers = 3;
 constexpr double kNormalWeight = 0.15;  // a mode with less is luck, not normal behaviour
+constexpr size_t kFewestGaps = 8;        // of about one batch size, to know what is normal there
+constexpr Nanos kMostGapGrowth = 4;      // of a gap with the batch: more is a fault
+constexpr int64_t kMostBatch = 1 << 20;  // a larger count is no batch
 constexpr double kApart = 1.5;          // modes closer than this are one mode with noise
 
 /// The numbers that a step's cost depends on, as far as they are known for all steps of a set.
@@ -85,7 +88,7 @@ class Fitter {
     Predict(set);
     Index(set);
     for (const uint32_t s : set) {
-      normals_[s].expected_gap = GapNormal(trees_.steps[s].process);
+      normals_[s].expected_gap = GapNormal(s);
       if (Unfit(s)) continue;
       const std::vector<uint32_t> peers = Peers(s);
       normals_[s].peers = static_cast<uint32_t>(peers.size());
@@ -241,21 +244,55 @@ class Fitter {
     normal.expected_wait = part([](const StepProfile& x) { return x.comm_wait; });
   }
 
-  /// Gaps do not depend on the shape: all stall gaps of a process are peers.
-  Nanos GapNormal(trace::ProcessRow process) {
-    const auto [it, fresh] = gap_normal_.try_emplace(process.value(), 0);
-    if (!fresh) return it->second;
-    std::vector<double> gaps;
-    for (uint32_t s = 0; s < profiles_.size(); ++s) {
-      if (trees_.steps[s].process != process) continue;
-      if (profiles_[s].gap > 0) gaps.push_back(static_cast<double>(profiles_[s].gap));
-    }
-    if (gaps.empty()) return 0;
-    // Nothing makes a gap shorter than the engine's own work, so that the low end is normal even if most are long.
-    std::sort(gaps.begin(), gaps.end());
-    it->second = static_cast<Nanos>(gaps[(gaps.size() - 1) / 10]);
-    return it->second;
+  /// Sequences that the work before a step is for: those of the step that ended and those of the one to come.
+  int64_t BatchAt(uint32_t s) const {
+    const auto batch = [&](uint32_t i) {
+      const Step& step = trees_.steps[i];
+      return std::clamp<int64_t>(step.decode_requests, 0, kMostBatch) +
+             std::clamp<int64_t>(step.prefill_requests, 0, kMostBatch);
+    };
+    const bool first = s == 0 || trees_.steps[s - 1].process != trees_.steps[s].process;
+    return std::max<int64_t>(1, std::max(batch(s), first ? 0 : batch(s - 1)));
   }
+
+  /// Low end of some gaps: nothing makes a gap shorter than the engine's own work, so that is normal even if most are
+  /// long.
+  static Nanos LowEnd(std::vector<Nanos>& gaps) {
+    if (gaps.empty()) return 0;
+    std::sort(gaps.begin(), gaps.end());
+    return gaps[(gaps.size() - 1) / 10];
+  }
+
+  /// What a process needs between two steps. It does not depend on the tokens, but it may grow with the sequences that
+  /// it has to look after: gaps at about this batch tell, but a scheduler that is slow whenever much runs is slow.
+  Nanos GapNormal(uint32_t s) {
+    const uint32_t process = trees_.steps[s].process.value();
+    const auto [it, fresh] = gaps_.try_emplace(process);
+    GapNormals& known = it->second;
+    if (fresh) {
+      std::vector<Nanos> all;
+      for (uint32_t i = 0; i < profiles_.size(); ++i) {
+        if (trees_.steps[i].process.value() != process || profiles_[i].gap <= 0) continue;
+        all.push_back(profiles_[i].gap);
+        known.by_batch[SizeOf(BatchAt(i))].push_back(profiles_[i].gap);
+      }
+      known.all = LowEnd(all);
+      for (auto& [size, gaps] : known.by_batch) {
+        const Nanos low = gaps.size() < kFewestGaps ? known.all : LowEnd(gaps);
+        gaps = {std::clamp(low, known.all, kMostGapGrowth * known.all)};
+      }
+    }
+    const auto found = known.by_batch.find(SizeOf(BatchAt(s)));
+    return found == known.by_batch.end() ? known.all : found->second.front();
+  }
+
+  /// Batches within a factor of two are of one size.
+  static int SizeOf(int64_t batch) { return static_cast<int>(std::log2(static_cast<double>(batch))); }
+
+  struct GapNormals {
+    Nanos all = 0;
+    std::map<int, std::vector<Nanos>> by_batch;  ///< size -> its normal gap, one value
+  };
 
   const trace::Trees& trees_;
   const std::vector<StepProfile>& profiles_;
@@ -263,7 +300,7 @@ class Fitter {
   std::vector<bool> cut_;
   std::map<std::tuple<trace::StepKind, int64_t, int64_t>, std::vector<uint32_t>> by_shape_;
   std::vector<std::tuple<trace::StepKind, Nanos, uint32_t>> by_cost_;
-  std::map<uint32_t, Nanos> gap_normal_;
+  std::map<uint32_t, GapNormals> gaps_;  ///< by process
 };
 
 }  // namespace

@@ -6,8 +6,19 @@ namespace teller::locate {
 
 namespace {
 
+constexpr Nanos kSmall = 20;  // times less than what it follows
+
 bool Overlap(const Hypothesis& a, const Hypothesis& b) {
   return a.onset < b.end && b.onset < a.end;
+}
+
+/// True when `b` is what a process shows on its way back from the pause `a`: small, and right behind it. Caches are cold
+/// and work has piled up.
+bool IsAftermath(const Hypothesis& a, const Hypothesis& b) {
+  if (a.trouble != Trouble::kPause || b.trouble == Trouble::kPause || a.process != b.process) return false;
+  const Nanos pause_end = a.worst_begin + a.worst;
+  return kSmall * b.lost <= a.lost && b.onset >= a.worst_begin && b.onset <= pause_end + a.worst / 2 &&
+         b.end <= pause_end + a.worst;
 }
 
 bool IsOwn(const Hypothesis& h) {
@@ -64,6 +75,8 @@ bool IsPartOfStarvation(const Scene& scene, const Hypothesis& pause, const Hypot
 
 /// True when `a` makes `b` superfluous.
 bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
+  if (IsAftermath(a, b)) return true;
+  if (IsAftermath(b, a)) return false;
   if (!Overlap(a, b)) return false;
   if (a.process == b.process) {
     if (IsPartOfStarvation(scene, b, a)) return true;

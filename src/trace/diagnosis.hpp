@@ -83,6 +83,7 @@ struct Note {
   std::string text;
   Nanos begin = kNoTime;
   Nanos end = kNoTime;
+  bool observer = false;  ///< a profiler held up serving
 };
 
 /// An input that was not given, and what the answer lacks without it.

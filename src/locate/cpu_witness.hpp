@@ -1,0 +1,39 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trace/step.hpp"
+#include "trace/store.hpp"
+
+namespace teller::locate {
+
+/// Processor time of named processes (host counters `cpu_s` and `run_ns`), asked about stretches of time in which
+/// something stood still. Engine processes that wait for each other spin, so a process that used nothing while it
+/// usually spins was stopped, and one that computed all the while was not.
+class CpuWitness {
+ public:
+  explicit CpuWitness(const trace::Store& store);
+
+  /// What a process did in a stretch of time, as far as samples about it tell.
+  enum class Use : uint8_t {
+    kUnknown = 0,
+    kStill,    ///< it used far less than it always does, also when it waits
+    kWorking,  ///< it computed for most of the time
+    kIdle,     ///< it used next to nothing; it may have had nothing to do
+  };
+
+  /// `process` as the host counters name it; [begin, end) in epoch ns. Samples lie apart, so short stretches are unknown.
+  Use During(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
+
+ private:
+  struct Track {
+    std::vector<std::pair<trace::Nanos, double>> samples;  ///< time, seconds used since its start; order: by time
+    double usual = 0;  ///< processors that it uses nearly always; 0 when it does not spin
+  };
+  std::map<std::string, Track> tracks_;
+};
+
+}  // namespace teller::locate

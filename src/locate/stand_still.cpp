@@ -1,0 +1,331 @@
+#include "locate/stand_still.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "locate/naming.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Evidence;
+using trace::FaultClass;
+using trace::Finding;
+using trace::kNoTime;
+using trace::Nanos;
+using trace::PhaseKind;
+using trace::Request;
+using trace::Step;
+using Use = CpuWitness::Use;
+
+constexpr Nanos kMs = 1'000'000;
+constexpr Nanos kLeast = 150 * kMs;       // a shorter wait of an idle engine is a busy machine
+constexpr double kTimesUsual = 50;        // by which a wait exceeds the usual one
+constexpr Nanos kUsualFloor = 2 * kMs;
+constexpr Nanos kTogether = 30 * kMs;     // requests taken in by one look into the input queue
+constexpr Nanos kApart = 50 * kMs;        // arrivals that no one stall of the front end explains
+constexpr double kMostIdle = 0.9;         // share of a wait in which no step ran
+constexpr Nanos kTouch = 5 * kMs;         // by which an engine's stamp and a step's edge may miss each other
+constexpr double kTimesError = 5;         // by which a wait exceeds what the place of its phases leaves open
+constexpr size_t kLeastRequests = 6;      // to know what is usual
+constexpr size_t kShownEvidence = 4;
+constexpr double kYields = 0.02;          // of score
+constexpr size_t kMostSteps = 100'000;    // looked at for one request
+
+/// A request that waited for an engine which ran nothing.
+struct Wait {
+  uint32_t request = 0;
+  Nanos begin = 0;
+  Nanos end = 0;
+  Nanos lost() const { return end - begin; }
+};
+
+class Search {
+ public:
+  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness)
+      : store_(store), trees_(trees), witness_(witness) {
+    for (uint32_t s = 0; s < trees.steps.size(); ++s) {
+      const Step& step = trees.steps[s];
+      if (step.kind != trace::StepKind::kEmpty && step.prefill_requests >= 0) lanes_[step.process.value()].push_back(s);
+    }
+    for (auto& [process, steps] : lanes_) {
+      std::stable_sort(steps.begin(), steps.end(),
+                       [&](uint32_t a, uint32_t b) { return trees_.steps[a].begin < trees_.steps[b].begin; });
+    }
+  }
+
+  std::vector<Finding> Run() {
+    std::vector<Finding> findings;
+    const std::vector<Wait> handed_over = HandedOver();
+    if (!handed_over.empty()) findings.push_back(WriteWorker(handed_over));
+    for (const std::vector<Wait>& group : TakenTogether()) {
+      const bool echo = std::any_of(handed_over.begin(), handed_over.end(), [&](const Wait& w) {
+        return w.begin < group.back().end && group.front().begin < w.end;
+      });
+      if (!echo) findings.push_back(WriteScheduler(group));
+    }
+    return findings;
+  }
+
+ private:
+  const Step& At(uint32_t s) const { return trees_.steps[s]; }
+
+  /// The first step of the lane that begins at or after `t`, or the lane's size.
+  size_t FirstFrom(const std::vector<uint32_t>& lane, Nanos t) const {
+    return static_cast<size_t>(std::lower_bound(lane.begin(), lane.end(), t,
+                                                [&](uint32_t s, Nanos at) { return At(s).begin < at; }) -
+                               lane.begin());
+  }
+
+  /// The stretch before the first step that begins after `from`, in which the lane ran nothing; none at its first step.
+  std::optional<std::pair<Nanos, size_t>> IdleFrom(const std::vector<uint32_t>& lane, Nanos from) const {
+    const size_t next = FirstFrom(lane, from);
+    if (next == 0 || next == lane.size()) return std::nullopt;
+    return std::pair(std::max(from, At(lane[next - 1]).end), next);
+  }
+
+  /// Usual length of what `of` gives for each request; nothing where too few are known.
+  template <class Of>
+  std::optional<double> Usual(Of of) const {
+    std::vector<double> values;
+    for (const Request& request : trees_.requests) {
+      if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
+      if (const auto value = of(request); value.has_value()) values.push_back(static_cast<double>(*value));
+    }
+    if (values.size() < kLeastRequests) return std::nullopt;
+    return std::max(ml::Quantile(values, 0.4), static_cast<double>(kUsualFloor));
+  }
+
+  static bool IsLong(Nanos wait, double usual) {
+    return wait >= kLeast && static_cast<double>(wait) >= kTimesUsual * usual;
+  }
+
+  // --- The process that computes.
+
+  /// From the scheduling of a request to the begin of the step that prefills it, without what other steps took.
+  std::optional<Wait> ToItsStep(uint32_t row) const {
+    const Request& request = trees_.requests[row];
+    const auto lane = lanes_.find(request.served_by.value());
+    const Nanos prefill = request.phase(PhaseKind::kPrefill);
+    if (!request.served_by.valid() || lane == lanes_.end() || prefill <= 0) return std::nullopt;
+    const Nanos scheduled = request.arrival + request.phase(PhaseKind::kFrontEnd) + request.phase(PhaseKind::kQueue);
+    const auto idle = IdleFrom(lane->second, scheduled - kTouch);
+    if (!idle.has_value()) return std::nullopt;
+    const Step& step = At(lane->second[idle->second]);
+    // The step must be its own: it prefills, and its end is where the first token comes from.
+    if (step.prefill_requests <= 0 || step.end > scheduled + prefill + kTouch + request.at_error) return std::nullopt;
+    const Wait wait{row, std::max(idle->first, scheduled), std::max(step.begin, scheduled)};
+    if (kTimesError * static_cast<double>(request.at_error) > static_cast<double>(std::max(wait.lost(), kLeast)))
+      return std::nullopt;
+    return wait;
+  }
+
+  std::vector<Wait> HandedOver() const {
+    std::vector<Wait> waits;
+    for (uint32_t r = 0; r < trees_.requests.size(); ++r) {
+      const Request& request = trees_.requests[r];
+      if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
+      if (const auto wait = ToItsStep(r); wait.has_value()) waits.push_back(*wait);
+    }
+    if (waits.size() < kLeastRequests) return {};
+    std::vector<double> lengths;
+    for (const Wait& wait : waits) lengths.push_back(static_cast<double>(wait.lost()));
+    const double usual = std::max(ml::Quantile(lengths, 0.4), static_cast<double>(kUsualFloor));
+    std::erase_if(waits, [&](const Wait& wait) { return !IsLong(wait.lost(), usual) || Works(wait); });
+    return waits;
+  }
+
+  /// True when the computing process demonstrably did something in the wait: it was not stopped.
+  bool Works(const Wait& wait) const {
+    const trace::ProcessRow process = trees_.requests[wait.request].served_by;
+    if (witness_.During(ProcessName(store_, process), wait.begin, wait.end) == Use::kWorking) return true;
+    for (uint32_t t = 0; t < store_.tracks.size(); ++t) {
+      const trace::Track& track = store_.tracks[t];
+      if (track.process != process || track.is_stream) continue;
+      const auto first = store_.spans.begin.begin() + track.first_span;
+      const auto it = std::lower_bound(first, first + track.span_count, wait.begin + kTouch);
+      if (it != first + track.span_count && *it < wait.end - kTouch) return true;
+    }
+    return false;
+  }
+
+  // --- The process that schedules.
+
+  /// Requests that waited in front of an idle engine and were taken in at one moment.
+  std::vector<std::vector<Wait>> TakenTogether() const {
+    const auto usual = Usual([](const Request& r) { return std::optional(r.phase(PhaseKind::kFrontEnd)); });
+    if (!usual.has_value()) return {};
+    std::map<uint32_t, std::vector<Wait>> by_lane;
+    for (uint32_t r = 0; r < trees_.requests.size(); ++r) {
+      const Request& request = trees_.requests[r];
+      if (request.failed || request.arrival == kNoTime || request.handed_on >= 0) continue;
+      const bool pinned = !request.steps.empty() && request.steps.front().prefill;
+      const Nanos wait = request.phase(PhaseKind::kFrontEnd);
+      if (!pinned || !IsLong(wait, *usual) || !WasIdle(request, wait)) continue;
+      by_lane[request.served_by.value()].push_back({r, request.arrival, request.arrival + wait});
+    }
+    std::vector<std::vector<Wait>> groups;
+    for (auto& [lane, waits] : by_lane) {
+      std::stable_sort(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.end < b.end; });
+      std::vector<Wait> group;
+      for (const Wait& wait : waits) {
+        if (!group.empty() && wait.end - group.front().end > kTogether) Close(group, groups);
+        group.push_back(wait);
+      }
+      Close(group, groups);
+    }
+    return groups;
+  }
+
+  void Close(std::vector<Wait>& group, std::vector<std::vector<Wait>>& groups) const {
+    std::stable_sort(group.begin(), group.end(), [](const Wait& a, const Wait& b) { return a.begin < b.begin; });
+    // A front end that computes all the while holds them up itself.
+    if (!group.empty() && group.back().begin - group.front().begin > kApart &&
+        witness_.During(FrontEnd(group.front()), group.front().begin, group.front().end) != Use::kWorking)
+      groups.push_back(std::move(group));
+    group.clear();
+  }
+
+  /// True when no step ran for nearly all of a request's wait.
+  bool WasIdle(const Request& request, Nanos wait) const {
+    const auto lane = lanes_.find(request.served_by.value());
+    if (lane == lanes_.end()) return false;
+    const Nanos admitted = request.arrival + wait;
+    Nanos busy = 0;
+    size_t at = FirstFrom(lane->second, request.arrival);
+    if (at == 0) return false;  // before anything was recorded
+    size_t looked = 0;
+    for (--at; at < lane->second.size() && looked < kMostSteps; ++at, ++looked) {
+      const Step& step = At(lane->second[at]);
+      if (step.begin >= admitted - kTouch) break;
+      busy += std::max<Nanos>(0, std::min(step.end, admitted) - std::max(step.begin, request.arrival));
+    }
+    return static_cast<double>(busy) <= (1 - kMostIdle) * static_cast<double>(wait);
+  }
+
+  std::string FrontEnd(const Wait& wait) const {
+    const Request& request = trees_.requests[wait.request];
+    return request.engine == "vllm" ? "APIServer" : request.engine == "sglang" ? "tokenizer_manager" : request.process;
+  }
+
+  // --- Findings.
+
+  Finding Start(const std::vector<Wait>& waits) const {
+    Finding finding;
+    finding.fault = FaultClass::kRuntimePause;
+    finding.alternatives = {{FaultClass::kCpuStarved, 0.2}, {FaultClass::kHostCpuBound, 0.2}};
+    finding.view = "vertical";
+    finding.culprit.layer = "process";
+    // Waits of one standstill overlap: the time lost is what they cover.
+    Nanos until = std::numeric_limits<Nanos>::min();
+    for (const Wait& wait : waits) {
+      finding.onset = finding.onset == kNoTime ? wait.begin : std::min(finding.onset, wait.begin);
+      finding.end = finding.end == kNoTime ? wait.end : std::max(finding.end, wait.end);
+      finding.cost += std::max<Nanos>(0, wait.end - std::max(wait.begin, until));
+      until = std::max(until, wait.end);
+      finding.victims.push_back(
+          {std::nullopt, "request " + trees_.requests[wait.request].id + " is delayed by " + Ms(wait.lost())});
+    }
+    return finding;
+  }
+
+  void AddEvidence(const Wait& wait, const std::string& where, Finding& finding) const {
+    const Request& request = trees_.requests[wait.request];
+    Evidence evidence;
+    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
+    evidence.kind = Evidence::Kind::kStatistic;
+    if (!request.records.empty()) {
+      evidence.file = store_.request_records[request.records.front()].file;
+      evidence.ref = store_.request_records[request.records.front()].ref;
+    }
+    evidence.at = wait.begin;
+    evidence.text = fmt::format("request {}: {} {}", request.id, Ms(wait.lost()), where);
+    finding.evidence.push_back(std::move(evidence));
+  }
+
+  Finding WriteWorker(const std::vector<Wait>& waits) const {
+    Finding finding = Start(waits);
+    const trace::ProcessRow process = trees_.requests[waits.front().request].served_by;
+    finding.culprit.process = ProcessName(store_, process);
+    finding.culprit.rank = store_.processes[process.value()].rank;
+    const Wait& worst = *std::max_element(waits.begin(), waits.end(),
+                                          [](const Wait& a, const Wait& b) { return a.lost() < b.lost(); });
+    for (size_t i = 0; i < std::min(waits.size(), kShownEvidence); ++i)
+      AddEvidence(waits[i], "from its scheduling to the begin of its step, in which no step ran", finding);
+    const bool seen = witness_.During(finding.culprit.process, worst.begin, worst.end) == Use::kStill;
+    finding.false_alarm_probability = seen ? 1e-6 : waits.size() > 1 ? 1e-4 : 1e-3;
+    finding.score = seen ? 0.98 : waits.size() > 1 ? 0.95 : 0.9;
+    finding.explanation = fmt::format(
+        "{} stands still: {} {} scheduled, but the step did not begin for up to {} while no other ran [E1]. The "
+        "scheduler had done its part, so what did not move is {}.{}",
+        finding.culprit.process, waits.size() == 1 ? "a request" : fmt::format("{} requests", waits.size()),
+        waits.size() == 1 ? "was" : "were", Ms(worst.lost()), finding.culprit.process,
+        seen ? " Host counters say so too: it spins whenever it waits, and used no processor meanwhile." : "");
+    return finding;
+  }
+
+  Finding WriteScheduler(const std::vector<Wait>& group) const {
+    Finding finding = Start(group);
+    finding.culprit.process = SchedulerName(store_, trees_.requests[group.front().request].served_by);
+    for (size_t i = 0; i < std::min(group.size(), kShownEvidence); ++i)
+      AddEvidence(group[i], "from its arrival until the engine took it in, in which no step ran", finding);
+    finding.false_alarm_probability = std::pow(0.02, static_cast<double>(group.size()));
+    finding.score = group.size() > 2 ? 0.92 : 0.85;
+    finding.explanation = fmt::format(
+        "{} stands still while it is idle: {} requests arrived {} apart, waited up to {} and were taken in together "
+        "[E1], and no step ran meanwhile. The front end went on receiving, so what did not look into its input is {} "
+        "(stopped, collecting garbage or without a processor). A tokenizer that hung over the first of them would look "
+        "alike.",
+        finding.culprit.process, group.size(), Ms(group.back().begin - group.front().begin),
+        Ms(group.front().lost()), finding.culprit.process);
+    return finding;
+  }
+
+  const trace::Store& store_;
+  const trace::Trees& trees_;
+  const CpuWitness& witness_;
+  std::map<uint32_t, std::vector<uint32_t>> lanes_;  ///< steps of a process that serve something, by begin
+};
+
+}  // namespace
+
+std::vector<Finding> FindStandStills(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness) {
+  return Search(store, trees, witness).Run();
+}
+
+void JoinStandStills(std::vector<Finding> still, std::vector<Finding>& findings) {
+  for (Finding& one : still) {
+    const bool computes = one.culprit.rank.has_value();
+    bool joined = false;
+    for (Finding& other : findings) {
+      if (other.fault != FaultClass::kRuntimePause || other.culprit.layer != "process") continue;
+      if (other.culprit.process != one.culprit.process) {
+        if (computes) other.score = std::min(other.score, one.score - kYields);
+        continue;
+      }
+      if (joined) continue;
+      joined = true;
+      for (Evidence evidence : one.evidence) {
+        evidence.id = "E" + std::to_string(other.evidence.size() + 1);
+        other.explanation += fmt::format(" Requests show it too: {} [{}].", evidence.text, evidence.id);
+        other.evidence.push_back(std::move(evidence));
+      }
+      other.onset = std::min(other.onset, one.onset);
+      other.end = std::max(other.end, one.end);
+      other.score = std::max(other.score, one.score);
+      other.false_alarm_probability = std::min(other.false_alarm_probability, one.false_alarm_probability);
+      for (const trace::Victim& victim : one.victims) other.victims.push_back(victim);
+    }
+    if (!joined) findings.push_back(std::move(one));
+  }
+}
+
+}  // namespace teller::locate
