@@ -25,19 +25,20 @@ using trace::Finding;
 using trace::kNoTime;
 using trace::Nanos;
 
-constexpr Nanos kLeastTime = 400'000'000;  // a shorter shortage is the scheduler's daily life
-constexpr Nanos kLeastFull = 900'000'000;  // the same where the machine as a whole is short
+constexpr Nanos kLeastTime = 400'000'000;     // a shorter shortage is the scheduler's daily life
+constexpr Nanos kLeastFull = 900'000'000;     // the same where the machine as a whole is short
 constexpr Nanos kStampError = 1'000'000'000;  // of log lines that say when a profiler held up serving
-constexpr double kWaits = 0.45;            // share of the time it wants to run that a process waits
-constexpr double kWants = 0.25;            // processors that it wants at least
-constexpr double kThrottled = 0.2;         // share of the time
-constexpr double kOthers = 0.65;           // share of the machine's processors that others take
-constexpr double kServed = 0.9;            // of the time in which requests must be under way
-constexpr double kWorks = 0.1;             // processors that a working service takes at least
-constexpr size_t kLeastRates = 5;          // intervals in which it works, to know what is usual
-constexpr double kLessThanUsual = 0.5;     // of that, where others have its processors
-constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
-constexpr double kFull = 0.85;             // KV usage
+constexpr double kWaits = 0.45;               // share of the time it wants to run that a process waits
+constexpr double kWants = 0.25;               // processors that it wants at least
+constexpr double kThrottled = 0.2;            // share of the time
+constexpr double kOthers = 0.65;              // share of the machine's processors that others take
+constexpr double kServed = 0.9;               // of the time in which requests must be under way
+constexpr double kWorks = 0.1;                // processors that a working service takes at least
+constexpr size_t kLeastRates = 5;             // intervals in which it works, to know what is usual
+constexpr double kLessThanUsual = 0.5;        // of that, where others have its processors
+constexpr double kStillGets = 0.08;           // of the usual: one that gets less is not waiting for a processor
+constexpr double kNoIdle = 0.05;              // share of the machine that is idle when it is full
+constexpr double kFull = 0.85;                // KV usage
 constexpr double kLeastThrownBack = 2;
 constexpr double kMostThrownBack = 1e7;  // between two scrapes: more is no count
 constexpr double kMostUsage = 1.01;      // a share
@@ -60,7 +61,8 @@ class Search {
  public:
   Search(const trace::Store& store, const trace::Trees& trees, const std::vector<trace::Note>& notes) : store_(store) {
     for (const trace::Note& note : notes) {
-      if (note.observer && note.begin != kNoTime) observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
+      if (note.observer && note.begin != kNoTime)
+        observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
     }
     std::vector<std::pair<Nanos, Nanos>> served;
     for (const trace::Request& request : trees.requests) {
@@ -261,6 +263,8 @@ class Search {
       const double all = *used + *free;
       const double others = (*used - *mine * Seconds(end - begin)) / all;
       if (*free > kNoIdle * all || others < kOthers || *mine > kLessThanUsual * usual) return std::nullopt;
+      // Whoever wants to run gets a share, however small: a stopped service gets none, and a busy machine is no reason.
+      if (*mine < kStillGets * usual) return std::nullopt;
       return others;
     };
     const auto run = LongestRun(*busy, shortage, kLeastFull);

@@ -18,7 +18,8 @@ std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const t
 
 /// Joins what counters prove into `findings`: a finding of the same class and time takes the figures as evidence; else
 /// they stand as a finding of their own. Delays in the front end of a process that had no processor are their echo. A
-/// service that uses little while one of its processes stands still does so because of that, however full the machine is.
+/// service that uses little while one of its processes stands still does so because of that, however full the machine
+/// is.
 void JoinCounterCauses(std::vector<trace::Finding> counters, std::vector<trace::Finding>& findings);
 
 }  // namespace teller::locate

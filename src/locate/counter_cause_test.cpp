@@ -96,6 +96,55 @@ TEST(CounterCause, AFullMachineThatLeavesTheServiceWhatItTakesIsNone) {
   EXPECT_TRUE(host.Find().empty());
 }
 
+TEST(CounterCause, AFullMachineIsNoReasonForAServiceThatTakesNothing) {
+  Host host;
+  host.Grow("", "busy_s", 1.4, 2.0);
+  host.Grow("", "idle_s", 0.6, 0.0);
+  host.Grow("Worker", "cpu_s", 1.3, 0.01);  // stopped: one that waits for a processor still gets a share
+  trace::Request request;
+  request.arrival = kEpoch;
+  request.finished = kEpoch + 20 * kHalf;
+  host.trees.requests.push_back(request);
+  EXPECT_TRUE(host.Find().empty());
+}
+
+TEST(CounterCause, AServiceThatAProfilerHoldsUpIsNotStarved) {
+  Host host;
+  host.Grow("", "busy_s", 1.4, 2.0);
+  host.Grow("", "idle_s", 0.6, 0.0);
+  host.Grow("Worker", "cpu_s", 1.3, 0.3);
+  trace::Request request;
+  request.arrival = kEpoch;
+  request.finished = kEpoch + 20 * kHalf;
+  host.trees.requests.push_back(request);
+  EXPECT_EQ(host.Find().size(), 1u);
+  const trace::Note note{"profiler", kEpoch + 7 * kHalf, kEpoch + 13 * kHalf, true};
+  EXPECT_TRUE(FindCounterCauses(host.store, host.trees, {note}).empty());
+}
+
+TEST(CounterCause, AStandstillExplainsWhyAServiceUsesLittle) {
+  Host host;
+  host.Grow("", "busy_s", 1.4, 2.0);
+  host.Grow("", "idle_s", 0.6, 0.0);
+  host.Grow("Worker", "cpu_s", 1.3, 0.3);
+  trace::Request request;
+  request.arrival = kEpoch;
+  request.finished = kEpoch + 20 * kHalf;
+  host.trees.requests.push_back(request);
+  trace::Finding still;
+  still.fault = FaultClass::kRuntimePause;
+  still.culprit.process = "EngineCore";
+  still.culprit.layer = "process";
+  still.onset = kEpoch + 8 * kHalf;
+  still.end = kEpoch + 12 * kHalf;
+  std::vector<trace::Finding> findings = {still};
+  JoinCounterCauses(host.Find(), findings);
+  EXPECT_EQ(findings.size(), 1u);
+  findings[0].culprit.layer = "python";
+  JoinCounterCauses(host.Find(), findings);
+  EXPECT_EQ(findings.size(), 2u);
+}
+
 TEST(CounterCause, Throttling) {
   Host host;
   host.Grow("scheduler", "throttled_time", 0, 0.6e9);

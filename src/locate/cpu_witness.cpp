@@ -11,13 +11,15 @@ namespace {
 
 using trace::Nanos;
 
-constexpr double kSpins = 0.8;        // processors that a spinning process uses in most intervals
+constexpr double kSpins = 0.8;          // processors that a spinning process uses in most intervals
 constexpr double kMostIntervals = 0.4;  // quantile of its use: a run holds stretches without any work too
+constexpr double kBusier = 0.8;         // quantile: what it may have used beside a stretch
 constexpr size_t kLeastSamples = 6;
-constexpr double kStill = 0.3;     // share of the stretch
-constexpr double kWorking = 0.6;   // share of the stretch
-constexpr double kIdle = 0.2;      // share of the stretch
-constexpr double kTick = 0.015;    // s: CPU times come in ticks
+constexpr double kStill = 0.3;            // share of the stretch
+constexpr double kWorking = 0.6;          // share of the stretch
+constexpr double kMostBeside = 3;         // times the stretch: samples that lie further out say little about it
+constexpr double kIdle = 0.2;             // share of the stretch
+constexpr double kTick = 0.015;           // s: CPU times come in ticks
 constexpr Nanos kWidest = 3'000'000'000;  // samples further apart say nothing about a moment
 
 double Seconds(Nanos ns) {
@@ -50,8 +52,9 @@ CpuWitness::CpuWitness(const trace::Store& store) {
       if (time > 0 && used >= 0) rates.push_back(used / time);
     }
     if (rates.size() < kLeastSamples) continue;
-    const double most = ml::Quantile(rates, kMostIntervals);
-    track.usual = most >= kSpins ? most : 0;
+    const double usual = ml::Quantile(rates, kMostIntervals);
+    track.usual = usual >= kSpins ? usual : 0;
+    track.most = ml::Quantile(rates, kBusier);
   }
 }
 
@@ -70,8 +73,9 @@ CpuWitness::Use CpuWitness::During(const std::string& process, Nanos begin, Nano
   const double used = last->second - first->second;
   if (used < 0 || last->first - first->first > kWidest + (end - begin)) return Use::kUnknown;
   const double outside = covered - length;
-  // Outside of the stretch it may have used all of a processor, or nothing.
-  const double least = std::max(0.0, used - outside) - kTick;
+  if (outside > kMostBeside * length) return Use::kUnknown;
+  // Beside the stretch it may have been as busy as it sometimes is.
+  const double least = std::max(0.0, used - outside * found->second.most) - kTick;
   if (found->second.usual > 0) {
     // A process that always spins did so outside too.
     const double inside = used - outside * found->second.usual;

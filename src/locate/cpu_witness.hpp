@@ -25,13 +25,15 @@ class CpuWitness {
     kIdle,     ///< it used next to nothing; it may have had nothing to do
   };
 
-  /// `process` as the host counters name it; [begin, end) in epoch ns. Samples lie apart, so short stretches are unknown.
+  /// `process` as the host counters name it; [begin, end) in epoch ns. Samples lie apart, so short stretches are
+  /// unknown.
   Use During(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
 
  private:
   struct Track {
     std::vector<std::pair<trace::Nanos, double>> samples;  ///< time, seconds used since its start; order: by time
     double usual = 0;  ///< processors that it uses nearly always; 0 when it does not spin
+    double most = 1;   ///< that it uses in its busier intervals
   };
   std::map<std::string, Track> tracks_;
 };

@@ -19,10 +19,11 @@ constexpr double kRoughlySimilar = 0.35;  // taken when there are too few of tho
 constexpr size_t kMostPeers = 24;
 constexpr size_t kFewestPeers = 3;
 constexpr double kNormalWeight = 0.15;  // a mode with less is luck, not normal behaviour
-constexpr size_t kFewestGaps = 8;        // of about one batch size, to know what is normal there
-constexpr Nanos kMostGapGrowth = 4;      // of a gap with the batch: more is a fault
+constexpr size_t kFewestGaps = 8;       // of about one batch size, to know what is normal there
+constexpr Nanos kMostGapGrowth = 4;     // of a gap with the batch: more is a fault
+constexpr Nanos kLongestGap = 3'600'000'000'000;
 constexpr int64_t kMostBatch = 1 << 20;  // a larger count is no batch
-constexpr double kApart = 1.5;          // modes closer than this are one mode with noise
+constexpr double kApart = 1.5;           // modes closer than this are one mode with noise
 
 /// The numbers that a step's cost depends on, as far as they are known for all steps of a set.
 std::vector<double> Features(const Step& step, bool use_work, bool use_tokens, bool use_requests) {
@@ -279,7 +280,7 @@ class Fitter {
       known.all = LowEnd(all);
       for (auto& [size, gaps] : known.by_batch) {
         const Nanos low = gaps.size() < kFewestGaps ? known.all : LowEnd(gaps);
-        gaps = {std::clamp(low, known.all, kMostGapGrowth * known.all)};
+        gaps = {std::clamp(low, known.all, std::max(known.all, std::min(known.all, kLongestGap) * kMostGapGrowth))};
       }
     }
     const auto found = known.by_batch.find(SizeOf(BatchAt(s)));

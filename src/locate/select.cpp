@@ -12,8 +12,8 @@ bool Overlap(const Hypothesis& a, const Hypothesis& b) {
   return a.onset < b.end && b.onset < a.end;
 }
 
-/// True when `b` is what a process shows on its way back from the pause `a`: small, and right behind it. Caches are cold
-/// and work has piled up.
+/// True when `b` is what a process shows on its way back from the pause `a`: small, and right behind it. Caches are
+/// cold and work has piled up.
 bool IsAftermath(const Hypothesis& a, const Hypothesis& b) {
   if (a.trouble != Trouble::kPause || b.trouble == Trouble::kPause || a.process != b.process) return false;
   const Nanos pause_end = a.worst_begin + a.worst;

@@ -27,18 +27,18 @@ using trace::Step;
 using Use = CpuWitness::Use;
 
 constexpr Nanos kMs = 1'000'000;
-constexpr Nanos kLeast = 150 * kMs;       // a shorter wait of an idle engine is a busy machine
-constexpr double kTimesUsual = 50;        // by which a wait exceeds the usual one
+constexpr Nanos kLeast = 150 * kMs;  // a shorter wait of an idle engine is a busy machine
+constexpr double kTimesUsual = 50;   // by which a wait exceeds the usual one
 constexpr Nanos kUsualFloor = 2 * kMs;
-constexpr Nanos kTogether = 30 * kMs;     // requests taken in by one look into the input queue
-constexpr Nanos kApart = 50 * kMs;        // arrivals that no one stall of the front end explains
-constexpr double kMostIdle = 0.9;         // share of a wait in which no step ran
-constexpr Nanos kTouch = 5 * kMs;         // by which an engine's stamp and a step's edge may miss each other
-constexpr double kTimesError = 5;         // by which a wait exceeds what the place of its phases leaves open
-constexpr size_t kLeastRequests = 6;      // to know what is usual
+constexpr Nanos kTogether = 30 * kMs;  // requests taken in by one look into the input queue
+constexpr Nanos kApart = 50 * kMs;     // arrivals that no one stall of the front end explains
+constexpr double kMostIdle = 0.9;      // share of a wait in which no step ran
+constexpr Nanos kTouch = 5 * kMs;      // by which an engine's stamp and a step's edge may miss each other
+constexpr double kTimesError = 5;      // by which a wait exceeds what the place of its phases leaves open
+constexpr size_t kLeastRequests = 6;   // to know what is usual
 constexpr size_t kShownEvidence = 4;
-constexpr double kYields = 0.02;          // of score
-constexpr size_t kMostSteps = 100'000;    // looked at for one request
+constexpr double kYields = 0.02;        // of score
+constexpr size_t kMostSteps = 100'000;  // looked at for one request
 
 /// A request that waited for an engine which ran nothing.
 struct Wait {
@@ -54,12 +54,14 @@ class Search {
       : store_(store), trees_(trees), witness_(witness) {
     for (uint32_t s = 0; s < trees.steps.size(); ++s) {
       const Step& step = trees.steps[s];
-      if (step.kind != trace::StepKind::kEmpty && step.prefill_requests >= 0) lanes_[step.process.value()].push_back(s);
+      if (step.kind != trace::StepKind::kEmpty && step.prefill_requests >= 0)
+        lanes_[step.process.value()].steps.push_back(s);
     }
-    for (auto& [process, steps] : lanes_) {
-      std::stable_sort(steps.begin(), steps.end(),
+    for (auto& [process, lane] : lanes_) {
+      std::stable_sort(lane.steps.begin(), lane.steps.end(),
                        [&](uint32_t a, uint32_t b) { return trees_.steps[a].begin < trees_.steps[b].begin; });
     }
+    NoteRecording();
   }
 
   std::vector<Finding> Run() {
@@ -76,20 +78,46 @@ class Search {
   }
 
  private:
+  /// Steps of one process that serve something, by begin.
+  struct Lane {
+    std::vector<uint32_t> steps;
+    Nanos since = kNoTime;  ///< when its recording began, where the recorder says so
+  };
+
   const Step& At(uint32_t s) const { return trees_.steps[s]; }
 
-  /// The first step of the lane that begins at or after `t`, or the lane's size.
-  size_t FirstFrom(const std::vector<uint32_t>& lane, Nanos t) const {
-    return static_cast<size_t>(std::lower_bound(lane.begin(), lane.end(), t,
-                                                [&](uint32_t s, Nanos at) { return At(s).begin < at; }) -
-                               lane.begin());
+  /// A recorder that states its own span shows that nothing ran before the first step.
+  void NoteRecording() {
+    for (uint32_t t = 0; t < store_.tracks.size(); ++t) {
+      const trace::Track& track = store_.tracks[t];
+      for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
+        if (store_.kind(row) != trace::SpanKind::kProfiler || store_.spans.duration[row] <= 0) break;
+        for (auto& [process, lane] : lanes_) {
+          if (store_.processes[process].file != store_.processes[track.process.value()].file) continue;
+          const Nanos begin = store_.spans.begin[row];
+          if (begin <= At(lane.steps.front()).begin) lane.since = begin;
+        }
+      }
+    }
   }
 
-  /// The stretch before the first step that begins after `from`, in which the lane ran nothing; none at its first step.
-  std::optional<std::pair<Nanos, size_t>> IdleFrom(const std::vector<uint32_t>& lane, Nanos from) const {
+  /// The first step of the lane that begins at or after `t`, or the lane's size.
+  size_t FirstFrom(const Lane& lane, Nanos t) const {
+    return static_cast<size_t>(std::lower_bound(lane.steps.begin(), lane.steps.end(), t,
+                                                [&](uint32_t s, Nanos at) { return At(s).begin < at; }) -
+                               lane.steps.begin());
+  }
+
+  static bool IsRecorded(const Lane& lane, size_t next, Nanos from) {
+    return next > 0 || (lane.since != kNoTime && lane.since <= from);
+  }
+
+  /// The stretch before the first step that begins after `from`, in which the lane ran nothing; none before its
+  /// recording.
+  std::optional<std::pair<Nanos, size_t>> IdleFrom(const Lane& lane, Nanos from) const {
     const size_t next = FirstFrom(lane, from);
-    if (next == 0 || next == lane.size()) return std::nullopt;
-    return std::pair(std::max(from, At(lane[next - 1]).end), next);
+    if (next == lane.steps.size() || !IsRecorded(lane, next, from)) return std::nullopt;
+    return std::pair(next == 0 ? from : std::max(from, At(lane.steps[next - 1]).end), next);
   }
 
   /// Usual length of what `of` gives for each request; nothing where too few are known.
@@ -119,7 +147,7 @@ class Search {
     const Nanos scheduled = request.arrival + request.phase(PhaseKind::kFrontEnd) + request.phase(PhaseKind::kQueue);
     const auto idle = IdleFrom(lane->second, scheduled - kTouch);
     if (!idle.has_value()) return std::nullopt;
-    const Step& step = At(lane->second[idle->second]);
+    const Step& step = At(lane->second.steps[idle->second]);
     // The step must be its own: it prefills, and its end is where the first token comes from.
     if (step.prefill_requests <= 0 || step.end > scheduled + prefill + kTouch + request.at_error) return std::nullopt;
     const Wait wait{row, std::max(idle->first, scheduled), std::max(step.begin, scheduled)};
@@ -201,10 +229,11 @@ class Search {
     const Nanos admitted = request.arrival + wait;
     Nanos busy = 0;
     size_t at = FirstFrom(lane->second, request.arrival);
-    if (at == 0) return false;  // before anything was recorded
+    if (!IsRecorded(lane->second, at, request.arrival)) return false;
+    if (at > 0) --at;
     size_t looked = 0;
-    for (--at; at < lane->second.size() && looked < kMostSteps; ++at, ++looked) {
-      const Step& step = At(lane->second[at]);
+    for (; at < lane->second.steps.size() && looked < kMostSteps; ++at, ++looked) {
+      const Step& step = At(lane->second.steps[at]);
       if (step.begin >= admitted - kTouch) break;
       busy += std::max<Nanos>(0, std::min(step.end, admitted) - std::max(step.begin, request.arrival));
     }
@@ -256,8 +285,8 @@ class Search {
     const trace::ProcessRow process = trees_.requests[waits.front().request].served_by;
     finding.culprit.process = ProcessName(store_, process);
     finding.culprit.rank = store_.processes[process.value()].rank;
-    const Wait& worst = *std::max_element(waits.begin(), waits.end(),
-                                          [](const Wait& a, const Wait& b) { return a.lost() < b.lost(); });
+    const Wait& worst =
+        *std::max_element(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.lost() < b.lost(); });
     for (size_t i = 0; i < std::min(waits.size(), kShownEvidence); ++i)
       AddEvidence(waits[i], "from its scheduling to the begin of its step, in which no step ran", finding);
     const bool seen = witness_.During(finding.culprit.process, worst.begin, worst.end) == Use::kStill;
@@ -284,15 +313,15 @@ class Search {
         "[E1], and no step ran meanwhile. The front end went on receiving, so what did not look into its input is {} "
         "(stopped, collecting garbage or without a processor). A tokenizer that hung over the first of them would look "
         "alike.",
-        finding.culprit.process, group.size(), Ms(group.back().begin - group.front().begin),
-        Ms(group.front().lost()), finding.culprit.process);
+        finding.culprit.process, group.size(), Ms(group.back().begin - group.front().begin), Ms(group.front().lost()),
+        finding.culprit.process);
     return finding;
   }
 
   const trace::Store& store_;
   const trace::Trees& trees_;
   const CpuWitness& witness_;
-  std::map<uint32_t, std::vector<uint32_t>> lanes_;  ///< steps of a process that serve something, by begin
+  std::map<uint32_t, Lane> lanes_;  ///< by process
 };
 
 }  // namespace

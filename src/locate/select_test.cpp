@@ -1,0 +1,47 @@
+#include "locate/select.hpp"
+
+#include <gtest/gtest.h>
+
+namespace teller::locate {
+namespace {
+
+constexpr Nanos kMs = 1'000'000;
+
+Hypothesis Claim(Trouble trouble, Nanos onset, Nanos end, Nanos lost) {
+  Hypothesis h;
+  h.trouble = trouble;
+  h.process = trace::ProcessRow(0);
+  h.onset = onset;
+  h.end = end;
+  h.worst_begin = onset;
+  h.worst = end - onset;
+  h.lost = lost;
+  h.false_alarm = 1e-6;
+  return h;
+}
+
+std::vector<Hypothesis> Select(std::vector<Hypothesis> claims) {
+  const trace::Store store;
+  const trace::Trees trees;
+  const std::vector<StepProfile> profiles;
+  const std::vector<StepNormal> normals;
+  return SelectCauses({store, trees, profiles, normals}, std::move(claims), 0.01);
+}
+
+TEST(Select, WhatFollowsAPauseIsItsAftermath) {
+  const Hypothesis pause = Claim(Trouble::kPause, 1000 * kMs, 1770 * kMs, 770 * kMs);
+  const Hypothesis cold = Claim(Trouble::kSlowOperator, 1840 * kMs, 1870 * kMs, 7 * kMs);
+  const auto kept = Select({pause, cold});
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].trouble, Trouble::kPause);
+}
+
+TEST(Select, TroubleThatIsLargeOrFarFromAPauseIsItsOwn) {
+  const Hypothesis pause = Claim(Trouble::kPause, 1000 * kMs, 1770 * kMs, 770 * kMs);
+  EXPECT_EQ(Select({pause, Claim(Trouble::kSlowOperator, 1840 * kMs, 1990 * kMs, 150 * kMs)}).size(), 2u);
+  EXPECT_EQ(Select({pause, Claim(Trouble::kSlowOperator, 5000 * kMs, 5030 * kMs, 7 * kMs)}).size(), 2u);
+  EXPECT_EQ(Select({pause, Claim(Trouble::kSlowOperator, 100 * kMs, 130 * kMs, 7 * kMs)}).size(), 2u);
+}
+
+}  // namespace
+}  // namespace teller::locate
