@@ -19,6 +19,9 @@ using trace::Finding;
 
 constexpr trace::Nanos kSpinsFor = 800 * base::kMilli;  // a process that waits for another one
 
+constexpr double kIrregular = 0.8;     // spread of gaps: work of one kind takes about the same each time
+constexpr double kStretchedToo = 1.2;  // times the usual
+
 class Writer {
  public:
   Writer(const Scene& scene, const Hypothesis& h, const std::optional<Counterfactual>& test)
@@ -221,6 +224,11 @@ class Writer {
           {{FaultClass::kSchedStall, 0.2}, {FaultClass::kRuntimePause, 0.15}, {FaultClass::kIpcOverhead, 0.1}});
     finding_.culprit.layer = "scheduler";
     BlameScheduler();
+    const bool starved = h_.spread > kIrregular && h_.rest_ratio > kStretchedToo;
+    if (starved) {
+      Class(FaultClass::kCpuStarved, {{FaultClass::kHostCpuBound, 0.35}, {FaultClass::kSchedStall, 0.1}});
+      finding_.culprit.layer = "host";
+    }
     const std::string frame = DescribeFrame();
     finding_.culprit.module.clear();  // what runs between steps is no layer of the model
     const std::string worst =
@@ -229,9 +237,14 @@ class Writer {
                     h_.worst_begin, frame_);
     finding_.explanation = fmt::format(
         "The time between steps is long before {}: up to {}{} where {} is normal, while sequences were running {}. It "
-        "adds up to {}; the "
-        "steps themselves are as usual, so {} spends it on the host before the next forward pass.{}",
-        Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost), finding_.culprit.process, Without());
+        "adds up to {}. {}{}",
+        Steps(), Ms(h_.worst), frame, Ms(h_.usual), worst, Ms(h_.lost),
+        starved ? "These gaps differ widely and the steps between them are stretched too: that is what processes look "
+                  "like that do not get their CPU."
+                : fmt::format("The steps themselves are as usual, so {} spends it on the host before the next forward "
+                              "pass.",
+                              finding_.culprit.process),
+        Without());
   }
 
   void Pause() {

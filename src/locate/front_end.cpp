@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "locate/arrival_delay.hpp"
 #include "locate/naming.hpp"
 #include "ml/robust.hpp"
 
@@ -49,6 +50,7 @@ struct Delay {
   Nanos lost = 0;
   double expected = 0;  ///< for its prompt and its company
   bool own = false;     ///< stated by the front end itself, not bounded by what the engine did
+  bool tied = false;    ///< as long as its neighbours', from each one's arrival on
   bool judged = true;   ///< false: an upper bound only, good for learning what is usual
 };
 
@@ -124,7 +126,7 @@ class Marks {
 class Search {
  public:
   Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness* witness)
-      : store_(store), trees_(trees), witness_(witness), marks_(trees) {}
+      : store_(store), trees_(trees), witness_(witness), marks_(trees), own_(OwnDelays(trees)) {}
 
   std::vector<Finding> Run() {
     std::vector<Finding> findings;
@@ -150,6 +152,11 @@ class Search {
 
   bool Before(const Request& request, Delay& delay) const {
     delay.begin = request.arrival;
+    if (const auto found = own_.find(delay.request); found != own_.end() && request.handed_on < 0) {
+      delay.lost = found->second;
+      delay.tied = true;
+      return true;
+    }
     if (request.handed_on >= 0) {
       delay.lost = request.handed_on;
       delay.own = true;
@@ -331,6 +338,8 @@ class Search {
     const std::string where = Where(side);
     const std::string engine = side == Side::kQueue   ? " An idle engine takes a request at once."
                                : side == Side::kAfter ? " The engine had made it by then."
+                               : worst->tied          ? " Each begins with its own arrival and lasts as long as the "
+                                                        "others, whatever the engine does meanwhile."
                                : worst->own           ? " The front end itself states when it handed them on."
                                             : " The engine took other work meanwhile, so it did not hold them up.";
     finding.explanation = fmt::format(
@@ -364,6 +373,7 @@ class Search {
   const trace::Trees& trees_;
   const CpuWitness* witness_;
   Marks marks_;
+  std::map<uint32_t, Nanos> own_;  ///< waits of an idle engine that are the front end's own
 };
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <map>
 #include <set>
 
+#include "locate/deviation.hpp"
+#include "locate/gap_hits.hpp"
 #include "locate/hypothesis.hpp"
+#include "locate/starvation.hpp"
 #include "ml/gmm.hpp"
 #include "ml/robust.hpp"
 #include "tree/collectives.hpp"
@@ -18,11 +21,7 @@ constexpr double kMatters = 0.15;
 constexpr double kDominates = 0.5;
 // Everything else may be stretched by this much before a slow operator is no longer special.
 constexpr double kRestAtMost = 1.5;
-// A stretched step takes at least this many times its normal, a factor that load on a busy machine rarely reaches.
-constexpr double kStretched = 2.5;
-constexpr size_t kFewestStretched = 3;
-constexpr double kCalmSpread = 0.12;     // of log(own / expected) between equal steps of a quiet machine
-constexpr double kStretchedSteps = 5.0;  // and in all it costs at least this many typical steps
+constexpr double kStretched = 2.5;  // steps beside gaps that are this much longer than usual are no "as usual"
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
 constexpr Nanos kPauseFloor = 60 * base::kMilli;
@@ -35,19 +34,6 @@ constexpr double kSlowKernel = 1.4;
 // So many times the usual number of calls is another program, not another size.
 constexpr double kManyCalls = 3.0;
 constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet steps, as a share of the step
-
-/// One step's deviations, sorted out.
-struct Deviation {
-  uint32_t step = 0;
-  double expected = 1;  ///< own time but for what lies beside collectives, ns, > 0
-  double own = 1;       ///< the same, measured
-  double lost = 0;      ///< sum of slots' excess that matters
-  double net = 0;       ///< own - expected
-  double ratio = 1;
-  double top = 0;       ///< largest single uninterrupted excess
-  size_t top_slot = 0;  ///< index into the profile's slots
-  double gap_lost = 0;
-};
 
 class Process {
  public:
@@ -75,7 +61,8 @@ class Process {
     SearchOperators(out);
     SearchPlaces(out);
     SearchGaps(out);
-    SearchStarvation(out);
+    if (auto starved = FindStarvation(scene_, Start(Trouble::kStarvation), deviations_, typical_); starved.has_value())
+      out.push_back(std::move(*starved));
   }
 
  private:
@@ -121,15 +108,6 @@ class Process {
     return h;
   }
 
-  /// Adds a step's loss and widens the interval. `begin`..`end` is where in the step it was lost.
-  static void Add(Hypothesis& h, uint32_t step, double lost, Nanos begin, Nanos end) {
-    h.steps.push_back(step);
-    h.lost_in.push_back(static_cast<Nanos>(lost));
-    h.lost += static_cast<Nanos>(lost);
-    if (h.onset == trace::kNoTime || begin < h.onset) h.onset = begin;
-    if (h.end == trace::kNoTime || end > h.end) h.end = end;
-  }
-
   void SearchPauses(std::vector<Hypothesis>& out) const {
     Hypothesis h = Start(Trouble::kPause);
     const double floor = std::max({kPauseSteps * typical_, static_cast<double>(kPauseFloor), 8 * usual_top_});
@@ -141,7 +119,7 @@ class Process {
       const StepProfile& p = Profile(s);
       const trace::Step& step = scene_.trees.steps[s];
       if (const double lost = GapLost(s); lost >= floor) {
-        Add(h, s, lost, step.begin - p.gap, step.begin);
+        AddLoss(h, s, lost, step.begin - p.gap, step.begin);
         Worst(h, p.gap, step.begin - p.gap, kNoSpan, Normal(s).expected_gap, kGap, true);
         places.push_back(kGap);
       }
@@ -155,7 +133,7 @@ class Process {
         continue;
       }
       const Slot& slot = p.slots[d.top_slot];
-      Add(h, s, d.top, slot.begin, slot.begin + slot.largest);
+      AddLoss(h, s, d.top, slot.begin, slot.begin + slot.largest);
       Worst(h, slot.largest, slot.begin, slot.span, Normal(s).expected[d.top_slot], slot.key, false);
       // Where in an opaque step it was is not known: each is a place of its own.
       places.push_back(p.opaque ? SlotKey{0, s, SlotKey::Kind::kHost} : slot.key);
@@ -357,8 +335,8 @@ class Process {
       const Slot& slot = Profile(d.step).slots[c.top_slot];
       const double excess = c.excess();
       const trace::Step& step = scene_.trees.steps[d.step];
-      Add(h, d.step, excess, std::max(step.begin, slot.begin),
-          std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
+      AddLoss(h, d.step, excess, std::max(step.begin, slot.begin),
+              std::min(step.end, slot.begin + std::max(slot.total, slot.largest)));
       cost += c.cost;
       cost_expected += c.expected;
       if (c.top >= 0.5 * excess) concentrated += 1;
@@ -453,7 +431,7 @@ class Process {
       const StepProfile& p = Profile(d.step);
       const Slot& slot = p.slots[hit.slot];
       const Nanos usual = Normal(d.step).expected[hit.slot];
-      Add(h, d.step, hit.excess, slot.begin, slot.begin + std::max(slot.largest, slot.cost));
+      AddLoss(h, d.step, hit.excess, slot.begin, slot.begin + std::max(slot.largest, slot.cost));
       Worst(h, slot.cost, slot.begin, slot.span, usual, slot.key, false);
       const bool gpu = place.kind == SlotKey::Kind::kGpu;
       rest += d.own - (gpu ? 0.0 : static_cast<double>(slot.cost));
@@ -492,11 +470,15 @@ class Process {
     Hypothesis h = Start(Trouble::kGapWork);
     double own = 0;
     double expected = 0;
+    std::vector<GapHit> hits;
     for (const uint32_t s : all_) {
       const double lost = GapLost(s);
-      if (lost < 2 * kMatters * typical_) continue;
+      if (lost >= 2 * kMatters * typical_) hits.push_back({s, lost});
+    }
+    hits = MainHits(std::move(hits));
+    for (const auto& [s, lost] : hits) {
       const trace::Step& step = scene_.trees.steps[s];
-      Add(h, s, lost, step.begin - Profile(s).gap, step.begin);
+      AddLoss(h, s, lost, step.begin - Profile(s).gap, step.begin);
       Worst(h, Profile(s).gap, step.begin - Profile(s).gap, kNoSpan, Normal(s).expected_gap, kGap, true);
       if (!Normal(s).judged) continue;
       own += static_cast<double>(Profile(s).own());
@@ -505,6 +487,7 @@ class Process {
     if (h.steps.size() < kFewestRepeats) return;
     if (!IsSteady(h.steps, [&](uint32_t s) { return Profile(s).gap > 0; })) return;
     h.in_gap = true;
+    h.spread = Spread(hits);
     h.rest_ratio = own / std::max(expected, 1.0);
     if (h.rest_ratio > kStretched) return;
     h.false_alarm = std::clamp(std::pow(0.1, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
@@ -526,44 +509,6 @@ class Process {
       if (s >= hits.front() && s <= hits.back() && can_be_hit(s)) ++possible;
     }
     return possible;
-  }
-
-  void SearchStarvation(std::vector<Hypothesis>& out) const {
-    if (deviations_.size() < 2 * kFewestStretched) return;
-    std::vector<double> logs;
-    for (const auto& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
-    // The low end is what this process does when it gets its CPU; its spread is the machine's ordinary noise.
-    const ml::Mixture mixture = ml::FitBestMixture(logs, 3, kCalmSpread);
-    const ml::Gaussian& normal = ml::NormalComponent(mixture, 0.15);
-    // A fault that lasts may hold most steps in one broad component: then the low end of the sample is the calm.
-    const double calm = std::max(0.0, std::min(normal.mean, ml::Quantile(logs, 0.25)));
-    const double spread = std::max(kCalmSpread, std::min(normal.sigma, calm - ml::Quantile(logs, 0.05)));
-    Hypothesis h = Start(Trouble::kStarvation);
-    double log_chance = 0;
-    size_t run = 0;
-    size_t longest_run = 0;
-    uint32_t previous = 0;
-    for (const auto& d : deviations_) {
-      const bool diffuse = Profile(d.step).opaque || d.top < kDominates * std::max(d.net, 1.0);
-      const double z = (std::log(std::max(d.ratio, 0.05)) - calm) / spread;
-      if (d.ratio < kStretched * std::exp(calm) || !diffuse || z < 4) continue;
-      const trace::Step& step = scene_.trees.steps[d.step];
-      Add(h, d.step, d.net + d.gap_lost, step.begin, step.end);
-      if (step.duration() > h.worst) {
-        h.worst = step.duration();
-        h.worst_begin = step.begin;
-        h.usual = static_cast<Nanos>(d.expected);
-      }
-      run = h.steps.size() > 1 && d.step - previous <= 3 ? run + 1 : 1;
-      longest_run = std::max(longest_run, run);
-      previous = d.step;
-      log_chance += std::log(std::max(ml::UpperTail(std::min(z, 6.0)), 1e-9));
-    }
-    if (longest_run < kFewestStretched || static_cast<double>(h.lost) < kStretchedSteps * typical_) return;
-    h.rest_ratio = 1;
-    // Neighbouring steps share the machine's weather: count a run of three as one observation.
-    h.false_alarm = std::clamp(std::exp(std::log(static_cast<double>(deviations_.size())) + log_chance / 3), 1e-9, 1.0);
-    out.push_back(std::move(h));
   }
 
   const Scene& scene_;
