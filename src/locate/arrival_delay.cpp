@@ -17,9 +17,10 @@ constexpr Nanos kMs = 1'000'000;
 constexpr Nanos kLeast = 60 * kMs;
 constexpr double kTimesUsual = 15;
 constexpr Nanos kUsualFloor = 2 * kMs;
-constexpr Nanos kTouch = 30 * kMs;    // one may begin this much before the one before it is through
-constexpr size_t kFewest = 3;         // requests of about the same wait
-constexpr double kMostApart = 0.15;   // of the longest: by which their waits differ
+constexpr Nanos kTouch = 30 * kMs;   // one may begin this much before the one before it is through
+constexpr size_t kFewest = 3;        // requests of about the same wait
+constexpr double kMostApart = 0.15;  // of the longest: by which their waits differ
+constexpr double kMostApartOfTwo = 0.01;
 constexpr size_t kLeastRequests = 6;  // to know what is usual
 
 struct Wait {
@@ -39,7 +40,9 @@ bool Alike(const std::vector<Wait>& waits, size_t first, size_t last, Of of) {
     least = std::min(least, of(waits[i]));
     most = std::max(most, of(waits[i]));
   }
-  return most > 0 && least >= (1 - kMostApart) * most;
+  // Chance cuts n waits to within a share p of each other in about p^(n - 1) of cases.
+  const double apart = last - first >= kFewest ? kMostApart : kMostApartOfTwo;
+  return most > 0 && least >= (1 - apart) * most;
 }
 
 std::vector<Wait> Waits(const trace::Trees& trees) {
@@ -72,9 +75,9 @@ std::map<uint32_t, Nanos> OwnDelays(const trace::Trees& trees) {
            (last == first || waits[last].arrival >= waits[last - 1].arrival + waits[last - 1].lost - kTouch)) {
       ++last;
     }
-    const bool alike = last - first >= kFewest &&
-                       (Alike(waits, first, last, [](const Wait& w) { return static_cast<double>(w.lost); }) ||
-                        Alike(waits, first, last, [](const Wait& w) { return w.per_token; }));
+    const bool alike =
+        last - first >= 2 && (Alike(waits, first, last, [](const Wait& w) { return static_cast<double>(w.lost); }) ||
+                              Alike(waits, first, last, [](const Wait& w) { return w.per_token; }));
     for (size_t i = first; alike && i < last; ++i) own[waits[i].request] = waits[i].lost;
     first = std::max(last, first + 1);
   }

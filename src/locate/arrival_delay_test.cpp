@@ -49,6 +49,24 @@ TEST(ArrivalDelay, ATokenizerThatIsSlowForEachIsFoundThoughTheEngineIsIdle) {
   EXPECT_GE(found, 30u);
 }
 
+TEST(ArrivalDelay, TwoThatAgreeExactlyAreEnoughAndTwoThatAgreeRoughlyAreNot) {
+  size_t exact = 0;
+  size_t rough = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const Nanos second : {301 * kMs, 270 * kMs}) {
+      Engine engine(seed);
+      Spread(engine);
+      engine.truths[24].front = 300 * kMs;
+      engine.truths[25].front = second;
+      engine.Finish();
+      align::BuildRequests(engine.store, engine.trees);
+      (second == 301 * kMs ? exact : rough) += !OwnDelays(engine.trees).empty();
+    }
+  }
+  EXPECT_GE(exact, 24u);
+  EXPECT_EQ(rough, 0u);
+}
+
 TEST(ArrivalDelay, WaitsThatStopsCutToDifferentLengthsAreNotTheFrontEnds) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Engine engine(seed);

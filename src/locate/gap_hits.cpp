@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kSmall = 0.35;  // of the gap that the typical lost nanosecond lies in
 constexpr size_t kFewestMain = 8;
+constexpr size_t kFewestEqual = 5;  // where they hardly differ
+constexpr double kEqual = 0.3;      // spread
 
 }  // namespace
 
@@ -32,7 +34,8 @@ std::vector<GapHit> MainHits(std::vector<GapHit> hits) {
   for (const GapHit& hit : hits) {
     if (hit.lost >= kSmall * middle) main.push_back(hit);
   }
-  return main.size() >= kFewestMain ? main : hits;
+  const bool equal = main.size() >= kFewestEqual && Spread(main) <= kEqual;
+  return main.size() >= kFewestMain || equal ? main : hits;
 }
 
 double Spread(const std::vector<GapHit>& hits) {

@@ -6,6 +6,7 @@ namespace teller::locate {
 
 namespace {
 
+constexpr Nanos kPart = 4;    // times less than what it would explain
 constexpr Nanos kSmall = 20;  // times less than what it follows
 
 bool Overlap(const Hypothesis& a, const Hypothesis& b) {
@@ -59,7 +60,8 @@ bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
     if (a.trouble == Trouble::kSlowOperator || a.trouble == Trouble::kHostWork) {
       // Where the recorder samples operators the two name different steps of one interval.
       const bool sampled = !b.steps.empty() && scene.profiles[b.steps.front()].opaque;
-      return sampled || Explained(a, b) >= 0.25;
+      // Among many stretched steps an operator that takes most of the time is hit by chance in a few neighbouring ones.
+      return sampled || (Explained(a, b) >= 0.25 && kPart * a.lost >= b.lost);
     }
     return a.lost >= b.lost;
   }

@@ -30,12 +30,12 @@ constexpr Nanos kMs = 1'000'000;
 constexpr Nanos kLeast = 150 * kMs;  // a shorter wait of an idle engine is a busy machine
 constexpr double kTimesUsual = 50;   // by which a wait exceeds the usual one
 constexpr Nanos kUsualFloor = 2 * kMs;
-constexpr Nanos kTogether = 30 * kMs;  // requests taken in by one look into the input queue
-constexpr Nanos kApart = 50 * kMs;     // arrivals that no one stall of the front end explains
-constexpr double kMostIdle = 0.9;      // share of a wait in which no step ran
-constexpr Nanos kTouch = 5 * kMs;      // by which an engine's stamp and a step's edge may miss each other
-constexpr double kTimesError = 5;      // by which a wait exceeds what the place of its phases leaves open
-constexpr size_t kLeastRequests = 6;   // to know what is usual
+constexpr Nanos kTogether = 5 * kMs;  // requests taken in by one look into the input queue
+constexpr Nanos kApart = 50 * kMs;    // arrivals that no one stall of the front end explains
+constexpr double kMostIdle = 0.9;     // share of a wait in which no step ran
+constexpr Nanos kTouch = 5 * kMs;     // by which an engine's stamp and a step's edge may miss each other
+constexpr double kTimesError = 5;     // by which a wait exceeds what the place of its phases leaves open
+constexpr size_t kLeastRequests = 6;  // to know what is usual
 constexpr size_t kShownEvidence = 4;
 constexpr double kYields = 0.02;        // of score
 constexpr size_t kMostSteps = 100'000;  // looked at for one request
@@ -222,7 +222,8 @@ class Search {
     group.clear();
   }
 
-  /// True when no step ran for nearly all of a request's wait.
+  /// True when no step began in a request's wait and none ran for nearly all of it: an engine that began one was awake
+  /// and would have taken the request in.
   bool WasIdle(const Request& request, Nanos wait) const {
     const auto lane = lanes_.find(request.served_by.value());
     if (lane == lanes_.end()) return false;
@@ -235,6 +236,7 @@ class Search {
     for (; at < lane->second.steps.size() && looked < kMostSteps; ++at, ++looked) {
       const Step& step = At(lane->second.steps[at]);
       if (step.begin >= admitted - kTouch) break;
+      if (step.begin > request.arrival) return false;
       busy += std::max<Nanos>(0, std::min(step.end, admitted) - std::max(step.begin, request.arrival));
     }
     return static_cast<double>(busy) <= (1 - kMostIdle) * static_cast<double>(wait);

@@ -109,6 +109,23 @@ TEST(StandStill, ATokenizerThatTakesThemOneByOneIsNoStoppedEngine) {
   }
 }
 
+TEST(StandStill, ATokenizerThatTakesThoseWhoWaitedTogetherIsNoStoppedEngine) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    Pause(engine, 20, 5'000 * kMs);
+    Pause(engine, 23, 2'000 * kMs);
+    // The first is in the tokenizer for 500 ms; the two that come meanwhile go through in one call right after it.
+    engine.truths[21].arrival = engine.truths[20].arrival + 120 * kMs;
+    engine.truths[22].arrival = engine.truths[20].arrival + 200 * kMs;
+    engine.truths[20].front = 500 * kMs;
+    engine.truths[21].front = 400 * kMs;
+    engine.truths[22].front = 320 * kMs;
+    engine.Finish();
+    EXPECT_TRUE(Find(engine).empty()) << "seed " << seed;
+  }
+}
+
 TEST(StandStill, ABlockedFrontEndBunchesArrivalsAndAccusesNobody) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Engine engine(seed);

@@ -15,7 +15,8 @@ namespace {
 constexpr double kStretched = 2.5;
 constexpr size_t kFewestStretched = 3;
 constexpr double kCalmSpread = 0.12;     // of log(own / expected) between equal steps of a quiet machine
-constexpr double kStretchedSteps = 5.0;  // and in all it costs at least this many typical steps
+constexpr double kStretchedSteps = 8.0;  // and in all it costs at least this many typical steps
+constexpr double kLeastLost = 50e6;      // ns, and this: less is a busy machine's daily life
 constexpr double kOnePiece = 0.5;        // of what a step lost: then it is not spread over the step
 constexpr size_t kFewestPieces = 8;      // steps that lost one piece each, to see that places change
 constexpr double kSamePlace = 0.3;       // share of such steps at one place from which that place is the trouble
@@ -81,7 +82,8 @@ std::optional<Hypothesis> FindStarvation(const Scene& scene, Hypothesis h, const
     previous = d.step;
     log_chance += std::log(std::max(ml::UpperTail(std::min(z, 6.0)), 1e-9));
   }
-  if (longest_run < kFewestStretched || static_cast<double>(h.lost) < kStretchedSteps * typical) return std::nullopt;
+  if (longest_run < kFewestStretched || static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, kLeastLost))
+    return std::nullopt;
   h.rest_ratio = 1;
   // Neighbouring steps share the machine's weather: count a run of three as one observation.
   h.false_alarm = std::clamp(std::exp(std::log(static_cast<double>(deviations.size())) + log_chance / 3), 1e-9, 1.0);
