@@ -4,26 +4,18 @@ import pathlib
 import signal
 import sys
 
+from lab import stacks
+from lab.course import Runner
 from lab.errors import LabError
-
-STACKS = ("vllm",)
-
 
 def say(text):
     print(f"lab: {text}", file=sys.stderr, flush=True)
 
 
-def stack_module(name):
-    """(setup, faults, Runner) of a stack."""
-    from lab.vllm import faults, run, setup
-    return {"vllm": (setup, faults, run.Runner)}[name]
-
-
 def show_list():
-    for name in STACKS:
-        setup, faults, _ = stack_module(name)
-        print(f"{name}: {'set up' if setup.is_ready() else f'not set up: ./dev lab setup {name}'}")
-        for fault in faults.ALL.values():
+    for name, stack in stacks.ALL.items():
+        print(f"{name}: {'set up' if stack.setup.is_ready() else f'not set up: ./dev lab setup {name}'}")
+        for fault in stack.faults.values():
             print(f"  {fault.kind:<20} {fault.fault_class:<18} {fault.about}")
 
 
@@ -32,7 +24,7 @@ def plan(args, faults):
     pairs = []
     for text in args.fault:
         kind, _, seed = text.partition(":")
-        if kind not in faults.ALL:
+        if kind not in faults:
             raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {args.stack} can have")
         if seed and not seed.isdigit():
             raise LabError(f"\"{text}\": the seed after the colon is a whole number")
@@ -50,9 +42,9 @@ def parse(argv):
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="stacks and the faults they can have")
     setup = verbs.add_parser("setup", help="install a stack into the cache folder")
-    setup.add_argument("stack", choices=STACKS)
+    setup.add_argument("stack", choices=sorted(stacks.ALL))
     run = verbs.add_parser("run", help="make cases")
-    run.add_argument("stack", choices=STACKS)
+    run.add_argument("stack", choices=sorted(stacks.ALL))
     run.add_argument("--fault", action="append", required=True, metavar="KIND[:SEED]", help="may be repeated; cases then share a server")
     run.add_argument("--seed", type=int, default=1)
     run.add_argument("-o", "--output", required=True, help="the case; with several faults the folder of the cases")
@@ -69,12 +61,12 @@ def main(argv):
         if args.verb == "list":
             show_list()
             return 0
-        setup, faults, runner = stack_module(args.stack)
+        stack = stacks.ALL[args.stack]
         if args.verb == "setup":
-            setup.install(say)
+            stack.setup.install(say)
             return 0
-        cases = plan(args, faults)
-        runner(args.port, not args.no_profile, args.nice, say).run(cases)
+        cases = plan(args, stack.faults)
+        Runner(stack, args.port, not args.no_profile, args.nice, say).run(cases)
         return 0
     except LabError as error:
         say(error)

@@ -43,5 +43,7 @@ def volley(seed, prefix, at_s, count, gap_s, prompt_words, max_tokens, kind, ext
             for i in range(count)]
 
 
-def merge(*lists):
-    return sorted((p for some in lists for p in some), key=lambda p: (p.at_s, p.id))
+def merge(prefix, *lists):
+    """All of them in order of time, with ids that tell nothing but the order."""
+    planned = sorted((p for some in lists for p in some), key=lambda p: (p.at_s, p.id))
+    return [dataclasses.replace(p, id=name(prefix, i + 1)) for i, p in enumerate(planned)]

@@ -1,36 +1,10 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
-import dataclasses
-import typing
-
 from lab import inject, workload
 from lab.casefile import culprit
+from lab.fault import Fault, bursts, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    kind: str
-    about: str
-    fault_class: str
-    visible: tuple = ()
-    accept: tuple = ()
-    culprit: dict | None = None  # None: nothing is at fault
-    # params(rng) -> what is random about it
-    params: typing.Callable = lambda rng: {}
-    # requests(seed, prefix, at_s, params) -> (more requests, quiet stretches in seconds)
-    requests: typing.Callable = lambda seed, prefix, at_s, params: ([], ())
-    # act(scene, params, at_ns) -> intervals in epoch ns
-    act: typing.Callable | None = None
-    kv_tokens: int | None = None  # server option
-    fresh: bool = False           # only right after the server's start
-    last: bool = False            # the server is of no use afterwards
-    operators: tuple = ()         # names that a trace without module names can give
-
-
-def stop(process):
-    return lambda scene, p, at_ns: inject.stop_bursts(scene.server.processes[process], at_ns, p["bursts"])
 
 
 def order(site, effect, length="seconds"):
@@ -39,11 +13,6 @@ def order(site, effect, length="seconds"):
                   **{k: p[k] for k in ("ms", "max_hits", "objects", "place", "text") if k in p}}
         return inject.hooked(scene.server.hook, [orders])
     return act
-
-
-def bursts(rng):
-    count = rng.choice((1, 2, 3))
-    return {"bursts": [[round(i * 1.1, 2), round(rng.uniform(0.35, 0.8), 2)] for i in range(count)]}
 
 
 def idle_burst(rng):
@@ -102,22 +71,22 @@ ALL = {fault.kind: fault for fault in (
     Fault("kv-pressure", "long outputs on a small KV cache", "KV_PRESSURE", ("metrics", *SPANS), (),
           of("EngineCore", "scheduler"), params=lambda rng: {"count": rng.randint(8, 11), "max_tokens": rng.randint(220, 300)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.05, 150, p["max_tokens"], "long"), ()),
-          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("long")]], kv_tokens=2304),
+          act=until_done("long"), options=(("kv_tokens", 2304),)),
     Fault("bad-requests", "a flood of invalid requests", "CLIENT_ERROR", ("log", "requests"), (), culprit(layer="request", process="client"),
           params=lambda rng: {"count": rng.randint(40, 80), "gap_s": 0.02},
           requests=lambda seed, prefix, at_s, p: (
               workload.volley(seed, prefix, at_s, p["count"], p["gap_s"], 8, 4, "invalid", {"max_tokens": -1}), ()),
-          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("invalid")]]),
+          act=until_done("invalid")),
     Fault("worker-error", "an exception in the worker's step", "PROC_DEATH", ("log", *SPANS), (),
           of("Worker", "process", rank=0, function="Worker.execute_model"),
           params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
           act=order("execute", "raise"), last=True),
     Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(1, 3), "words": rng.randint(450, 620)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], 12, "longprompt"), ()),
-          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("longprompt")]]),
+          act=until_done("longprompt")),
     Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(12, 20)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, 40, 24, "many"), ()),
-          act=lambda scene, p, at_ns: [[at_ns, scene.wait_for("many")]]),
+          act=until_done("many")),
     Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
     Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
           act=lambda scene, p, at_ns: inject.terminate(scene.server.processes["APIServer"], at_ns), last=True),

@@ -51,7 +51,8 @@ std::vector<Wait> Waits(const trace::Trees& trees) {
   for (uint32_t r = 0; r < trees.requests.size(); ++r) {
     const Request& request = trees.requests[r];
     const bool pinned = !request.steps.empty() && request.steps.front().prefill;
-    if (request.failed || request.arrival == trace::kNoTime || !pinned) continue;
+    // Without any step the wait may lie behind the engine as well: the front end's it is either way.
+    if (request.failed || request.arrival == trace::kNoTime || (!pinned && !trees.steps.empty())) continue;
     const Nanos lost = request.phase(PhaseKind::kFrontEnd);
     const auto tokens = static_cast<double>(std::max<int64_t>(1, request.prompt_tokens));
     waits.push_back({r, request.arrival, lost, static_cast<double>(lost) / tokens, false});

@@ -241,7 +241,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   for (Finding& finding : front_end) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
-  std::vector<Finding> still = FindStandStills(store, trees, witness);
+  std::vector<Finding> still = FindStandStills(store, trees, witness, diagnosis.notes);
   std::erase_if(still, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinStandStills(std::move(still), diagnosis.findings);
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);

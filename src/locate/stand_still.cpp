@@ -30,12 +30,13 @@ constexpr Nanos kMs = 1'000'000;
 constexpr Nanos kLeast = 150 * kMs;  // a shorter wait of an idle engine is a busy machine
 constexpr double kTimesUsual = 50;   // by which a wait exceeds the usual one
 constexpr Nanos kUsualFloor = 2 * kMs;
-constexpr Nanos kTogether = 5 * kMs;  // requests taken in by one look into the input queue
-constexpr Nanos kApart = 50 * kMs;    // arrivals that no one stall of the front end explains
-constexpr double kMostIdle = 0.9;     // share of a wait in which no step ran
-constexpr Nanos kTouch = 5 * kMs;     // by which an engine's stamp and a step's edge may miss each other
-constexpr double kTimesError = 5;     // by which a wait exceeds what the place of its phases leaves open
-constexpr size_t kLeastRequests = 6;  // to know what is usual
+constexpr Nanos kTogether = 5 * kMs;        // requests taken in by one look into the input queue
+constexpr Nanos kApart = 50 * kMs;          // arrivals that no one stall of the front end explains
+constexpr double kMostIdle = 0.9;           // share of a wait in which no step ran
+constexpr Nanos kTouch = 5 * kMs;           // by which an engine's stamp and a step's edge may miss each other
+constexpr double kTimesError = 5;           // by which a wait exceeds what the place of its phases leaves open
+constexpr size_t kLeastRequests = 6;        // to know what is usual
+constexpr Nanos kStampError = 1'000 * kMs;  // of log lines that say when a profiler was at work
 constexpr size_t kShownEvidence = 4;
 constexpr double kYields = 0.02;        // of score
 constexpr size_t kMostSteps = 100'000;  // looked at for one request
@@ -50,8 +51,10 @@ struct Wait {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness)
+  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness,
+         const std::vector<trace::Note>& notes)
       : store_(store), trees_(trees), witness_(witness) {
+    if (trees.steps.empty()) NoteRequests(notes);
     for (uint32_t s = 0; s < trees.steps.size(); ++s) {
       const Step& step = trees.steps[s];
       if (step.kind != trace::StepKind::kEmpty && step.prefill_requests >= 0)
@@ -85,6 +88,38 @@ class Search {
   };
 
   const Step& At(uint32_t s) const { return trees_.steps[s]; }
+
+  /// What is known without steps: when requests were taken in and finished, and when a profiler held them up.
+  void NoteRequests(const std::vector<trace::Note>& notes) {
+    logged_ = std::any_of(store_.logs.begin(), store_.logs.end(), [](const trace::LogRecord& record) {
+      return record.source == trace::LogSource::kVllm || record.source == trace::LogSource::kSglang;
+    });
+    for (const trace::Note& note : notes) {
+      if (note.observer && note.begin != kNoTime)
+        observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
+    }
+    for (const Request& request : trees_.requests) {
+      if (request.failed || request.arrival == kNoTime) continue;
+      taken_in_.push_back(request.arrival + request.phase(PhaseKind::kFrontEnd));
+      if (request.finished != kNoTime) finished_.push_back(request.finished);
+    }
+    std::sort(taken_in_.begin(), taken_in_.end());
+    std::sort(finished_.begin(), finished_.end());
+  }
+
+  /// True when nothing was taken in while a request waited, and nothing finished for most of that time.
+  bool WasAsleep(const Request& request, Nanos wait) const {
+    const Nanos admitted = request.arrival + wait;
+    const auto any = [](const std::vector<Nanos>& times, Nanos from, Nanos to) {
+      const auto it = std::upper_bound(times.begin(), times.end(), from);
+      return it != times.end() && *it < to;
+    };
+    const bool observed = std::any_of(observed_.begin(), observed_.end(), [&](const auto& window) {
+      return window.first < admitted && request.arrival < window.second;
+    });
+    return logged_ && !observed && !any(taken_in_, request.arrival + kTogether, admitted - kTogether) &&
+           !any(finished_, request.arrival + wait / 4, admitted - kTogether);
+  }
 
   /// A recorder that states its own span shows that nothing ran before the first step.
   void NoteRecording() {
@@ -191,14 +226,15 @@ class Search {
   std::vector<std::vector<Wait>> TakenTogether() const {
     const auto usual = Usual([](const Request& r) { return std::optional(r.phase(PhaseKind::kFrontEnd)); });
     if (!usual.has_value()) return {};
-    std::map<uint32_t, std::vector<Wait>> by_lane;
+    std::map<std::pair<uint32_t, std::string>, std::vector<Wait>> by_lane;  // traced process; engine where none is
     for (uint32_t r = 0; r < trees_.requests.size(); ++r) {
       const Request& request = trees_.requests[r];
       if (request.failed || request.arrival == kNoTime || request.handed_on >= 0) continue;
       const bool pinned = !request.steps.empty() && request.steps.front().prefill;
       const Nanos wait = request.phase(PhaseKind::kFrontEnd);
-      if (!pinned || !IsLong(wait, *usual) || !WasIdle(request, wait)) continue;
-      by_lane[request.served_by.value()].push_back({r, request.arrival, request.arrival + wait});
+      if (!IsLong(wait, *usual)) continue;
+      if (trees_.steps.empty() ? !WasAsleep(request, wait) : !pinned || !WasIdle(request, wait)) continue;
+      by_lane[{request.served_by.value(), request.engine}].push_back({r, request.arrival, request.arrival + wait});
     }
     std::vector<std::vector<Wait>> groups;
     for (auto& [lane, waits] : by_lane) {
@@ -216,10 +252,18 @@ class Search {
   void Close(std::vector<Wait>& group, std::vector<std::vector<Wait>>& groups) const {
     std::stable_sort(group.begin(), group.end(), [](const Wait& a, const Wait& b) { return a.begin < b.begin; });
     // A front end that computes all the while holds them up itself.
-    if (!group.empty() && group.back().begin - group.front().begin > kApart &&
+    if (!group.empty() && group.back().begin - group.front().begin > LeastApart(group.front()) &&
         witness_.During(FrontEnd(group.front()), group.front().begin, group.front().end) != Use::kWorking)
       groups.push_back(std::move(group));
     group.clear();
+  }
+
+  /// By how much arrivals must differ: more than one stall of the front end explains. Without steps the first may have
+  /// been served and its token held back; then it was made before the last came.
+  Nanos LeastApart(const Wait& first) const {
+    if (!trees_.steps.empty()) return kApart;
+    const Request& request = trees_.requests[first.request];
+    return std::max(kApart, request.phase(PhaseKind::kQueue) + request.phase(PhaseKind::kPrefill) + 2 * kTouch);
   }
 
   /// True when no step began in a request's wait and none ran for nearly all of it: an engine that began one was awake
@@ -305,18 +349,24 @@ class Search {
 
   Finding WriteScheduler(const std::vector<Wait>& group) const {
     Finding finding = Start(group);
-    finding.culprit.process = SchedulerName(store_, trees_.requests[group.front().request].served_by);
+    const Request& first = trees_.requests[group.front().request];
+    const bool stepless = trees_.steps.empty();
+    finding.culprit.process = !stepless                  ? SchedulerName(store_, first.served_by)
+                              : first.engine == "vllm"   ? std::string("EngineCore")
+                              : first.engine == "sglang" ? std::string("scheduler")
+                                                         : first.process;
+    const std::string idle = stepless ? "no other request was taken in" : "no step ran";
     for (size_t i = 0; i < std::min(group.size(), kShownEvidence); ++i)
-      AddEvidence(group[i], "from its arrival until the engine took it in, in which no step ran", finding);
+      AddEvidence(group[i], "from its arrival until the engine took it in, in which " + idle, finding);
     finding.false_alarm_probability = std::pow(0.02, static_cast<double>(group.size()));
-    finding.score = group.size() > 2 ? 0.92 : 0.85;
+    finding.score = (group.size() > 2 ? 0.92 : 0.85) - (stepless ? 0.1 : 0.0);
     finding.explanation = fmt::format(
         "{} stands still while it is idle: {} requests arrived {} apart, waited up to {} and were taken in together "
-        "[E1], and no step ran meanwhile. The front end went on receiving, so what did not look into its input is {} "
+        "[E1], and {} meanwhile. The front end went on receiving, so what did not look into its input is {} "
         "(stopped, collecting garbage or without a processor). A tokenizer that hung over the first of them would look "
         "alike.",
         finding.culprit.process, group.size(), Ms(group.back().begin - group.front().begin), Ms(group.front().lost()),
-        finding.culprit.process);
+        idle, finding.culprit.process);
     return finding;
   }
 
@@ -324,12 +374,18 @@ class Search {
   const trace::Trees& trees_;
   const CpuWitness& witness_;
   std::map<uint32_t, Lane> lanes_;  ///< by process
+  // Without steps:
+  bool logged_ = false;
+  std::vector<std::pair<Nanos, Nanos>> observed_;  ///< a profiler held up serving
+  std::vector<Nanos> taken_in_;                    ///< in order
+  std::vector<Nanos> finished_;                    ///< in order
 };
 
 }  // namespace
 
-std::vector<Finding> FindStandStills(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness) {
-  return Search(store, trees, witness).Run();
+std::vector<Finding> FindStandStills(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness,
+                                     const std::vector<trace::Note>& notes) {
+  return Search(store, trees, witness, notes).Run();
 }
 
 void JoinStandStills(std::vector<Finding> still, std::vector<Finding>& findings) {

@@ -15,10 +15,12 @@ namespace teller::locate {
 ///   the front end went on stamping arrivals, so what did not take them was the scheduler's process;
 /// - requests that were scheduled and whose step began long after, although no other ran: the process that computes.
 ///
-/// Only stretches between two recorded steps of the serving process count: without steps a delay before the scheduler
-/// and one behind the last token look alike. `witness` may clear or convict a process; it need not know any.
+/// Where steps were recorded, only stretches between two of the serving process count. Where none were, requests alone
+/// can show the first of these: no other one was taken in or finished meanwhile, and the first of them would have had
+/// its token before the last came. Then a log must be there and say that no profiler was at work (`notes`). `witness`
+/// may clear or convict a process; it need not know any.
 std::vector<trace::Finding> FindStandStills(const trace::Store& store, const trace::Trees& trees,
-                                            const CpuWitness& witness);
+                                            const CpuWitness& witness, const std::vector<trace::Note>& notes = {});
 
 /// Joins them into `findings`: a pause of the same process takes them as evidence. A pause between steps that steps
 /// alone lay on the scheduler yields to a process that is shown not to have begun what it was given.

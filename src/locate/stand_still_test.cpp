@@ -83,6 +83,50 @@ TEST(StandStill, AStoppedEngineIsNamedThoughItWasIdle) {
   EXPECT_GE(found, 30u);
 }
 
+TEST(StandStill, RequestsAloneShowItWhereALogSaysThatNoProfilerWasAtWork) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const int given : {0, 1, 2}) {  // nothing, a log, a log that speaks of a profiler
+      Engine engine(seed);
+      Nanos begin = 0;
+      Nanos end = 0;
+      StopIdle(engine, begin, end);
+      engine.trees.steps.clear();
+      if (given > 0) engine.store.logs.push_back({.source = trace::LogSource::kVllm});
+      align::BuildRequests(engine.store, engine.trees);
+      std::vector<trace::Note> notes;
+      if (given == 2) notes.push_back({"profiler", begin, end, true});
+      const auto findings = FindStandStills(engine.store, engine.trees, CpuWitness(engine.store), notes);
+      if (given != 1) {
+        EXPECT_TRUE(findings.empty()) << "seed " << seed;
+        continue;
+      }
+      if (findings.empty()) continue;
+      ++found;
+      EXPECT_EQ(findings[0].culprit.process, "EngineCore");
+    }
+  }
+  EXPECT_GE(found, 25u);
+}
+
+TEST(StandStill, WithoutStepsHealthyRunsAndSlowTokenizersGiveNone) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    if (seed % 2 == 0) {
+      Nanos free = engine.truths[20].arrival;
+      for (size_t i = 20; i < 24; ++i) {
+        free = std::max(free, engine.truths[i].arrival) + 350 * kMs;
+        engine.truths[i].front = free - engine.truths[i].arrival;
+      }
+    }
+    engine.Finish();
+    engine.trees.steps.clear();
+    engine.store.logs.push_back({.source = trace::LogSource::kVllm});
+    EXPECT_TRUE(Find(engine).empty()) << "seed " << seed;
+  }
+}
+
 TEST(StandStill, AFrontEndThatComputesMeanwhileClearsTheEngine) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Engine engine(seed);

@@ -14,13 +14,16 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import casefile, client, host, inject, procs, standins, workload  # noqa: E402
+from lab import casefile, client, host, inject, procs, stacks, standins, workload  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.guard import Guard  # noqa: E402
 from lab.hookplan import HookPlan  # noqa: E402
-from lab.vllm import faults  # noqa: E402
 
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def every_fault():
+    return [fault for stack in stacks.ALL.values() for fault in stack.faults.values()]
 
 
 def label(**changes):
@@ -142,6 +145,13 @@ class ClientTruth(Folder):
         load.start([workload.Planned("a", 0.0, "one", 1)], time.time_ns())
         self.wait(lambda: any("t_end_ns" in r for r in load.records()))
         self.assertIn("refused", load.records()[0]["error"])
+
+    def test_no_id_tells_what_a_request_is_for(self):
+        extra = workload.volley(3, "r", 4.0, 5, 0.1, 10, 4, "invalid")
+        planned = workload.merge("r", workload.steady(3, "r", 10), extra)
+        self.assertEqual([p.id for p in planned], [workload.name("r", i + 1) for i in range(len(planned))])
+        self.assertEqual([p.at_s for p in planned], sorted(p.at_s for p in planned))
+        self.assertEqual(sum(p.kind == "invalid" for p in planned), 5)
 
     def test_a_seed_plans_the_same_requests_and_another_seed_others(self):
         self.assertEqual(workload.steady(3, "r", 20), workload.steady(3, "r", 20))
@@ -276,7 +286,7 @@ class Recorders(Folder):
 class Catalogue(Folder):
     def test_every_fault_can_make_a_valid_label(self):
         import random
-        for fault in faults.ALL.values():
+        for fault in every_fault():
             with self.subTest(fault=fault.kind):
                 params = fault.params(random.Random(5))
                 json.dumps(params)
@@ -287,7 +297,7 @@ class Catalogue(Folder):
 
     def test_labels_use_the_classes_that_the_reference_documents(self):
         text = (ROOT / "docs" / "reference" / "fault-classes.md").read_text()
-        for fault in faults.ALL.values():
+        for fault in every_fault():
             for name in (fault.fault_class, *fault.accept):
                 self.assertIn(name, text)
 
@@ -309,8 +319,8 @@ class CommandLine(Folder):
     def test_list_names_every_fault(self):
         done = self.lab("list")
         self.assertEqual(done.returncode, 0)
-        for kind in faults.ALL:
-            self.assertIn(kind, done.stdout)
+        for fault in every_fault():
+            self.assertIn(fault.kind, done.stdout)
 
 
 class StandIns(Folder):

@@ -1,4 +1,4 @@
-"""Runs cases on a real vLLM server: load, recorders, profiler window, one fault, and the case that they make."""
+"""The course of a case on any stack: load, recorders, profiler window, one fault, and the case that they make."""
 import os
 import pathlib
 import random
@@ -14,8 +14,6 @@ from lab.errors import LabError
 from lab.guard import Guard
 from lab.host import HostRecorder
 from lab.metrics import Scraper
-from lab.vllm import faults, setup
-from lab.vllm.server import Server
 
 LEAD_S = 5.0          # load before the profiler starts
 FAULT_AFTER_S = 1.2   # from the profiler's start to the fault
@@ -67,9 +65,10 @@ class Background(threading.Thread):
 class Runner:
     """Several cases share one server where their faults allow it."""
 
-    def __init__(self, port=None, profile=True, nice=0, say=print):
-        if not setup.is_ready():
-            raise LabError("the vllm stack is not set up: run ./dev lab setup vllm")
+    def __init__(self, stack, port=None, profile=True, nice=0, say=print):
+        if not stack.setup.is_ready():
+            raise LabError(f"the {stack.name} stack is not set up: run ./dev lab setup {stack.name}")
+        self._stack = stack
         self._port, self._profile, self._nice, self._say = port, profile, nice, say
         self._server = None
         self._folder = None
@@ -83,7 +82,7 @@ class Runner:
             try:
                 for kind, seed, target in plan:
                     try:
-                        self._case(guard, faults.ALL[kind], seed, pathlib.Path(target))
+                        self._case(guard, self._stack.faults[kind], seed, pathlib.Path(target))
                     except LabError as error:
                         if len(plan) > 1:
                             self._say(f"{kind} seed {seed}: {error}")
@@ -104,16 +103,16 @@ class Runner:
 
     def _ready_server(self, guard, fault):
         server = self._server
-        if server and server.alive() and not fault.fresh and server.kv_tokens == fault.kv_tokens:
+        if server and server.alive() and not fault.fresh and server.options == fault.options:
             return server
         self._stop()
         self._say("starting the server")
         self._folder = tempfile.mkdtemp(prefix="teller-lab-")
         guard.folder(self._folder)
-        self._server = server = Server(guard, self._folder, self._port, fault.kv_tokens)
+        self._server = server = self._stack.server(guard, self._folder, self._port, fault)
         server.start()
         if not fault.fresh:
-            client = LoadClient(server.port, "tiny")
+            client = LoadClient(server.port, self._stack.model)
             client.start(workload.volley(0, "warm", 0.0, WARM_REQUESTS, 0.3, 40, 16, "warm"), time.time_ns())
             time.sleep(0.5 * WARM_REQUESTS)
             client.drain(DRAIN_S)
@@ -124,7 +123,7 @@ class Runner:
             guard.folder(case.path)
             server = self._ready_server(guard, fault)
             self._say(f"{fault.kind} seed {seed}")
-            label, requests = Case(self, guard, server, fault, seed, case.path, self._profile).record()
+            label, requests = Case(self._stack, guard, server, fault, seed, case.path, self._profile).record()
             case.finish(label, requests)
             self._say(f"{target}: {label['background']['whole_case']} processors of other work")
         if fault.last:
@@ -132,33 +131,35 @@ class Runner:
 
 
 class Case:
-    def __init__(self, runner, guard, server, fault, seed, folder, profile):
-        self.guard, self.server, self.fault, self.seed, self.folder, self.profile = guard, server, fault, seed, folder, profile
+    def __init__(self, stack, guard, server, fault, seed, folder, profile):
+        self.stack, self.guard, self.server, self.fault, self.seed, self.folder = stack, guard, server, fault, seed, folder
+        self.profile = profile and server.profiler is not None
         self.rng = random.Random(f"{seed}/{fault.kind}")
         self.params = fault.params(self.rng)
         self.prefix = f"r{seed:03d}-{self.rng.randrange(16**4):04x}"
         self.observer = []
 
     def record(self):
-        log_at, spans_at = self.server.log.stat().st_size, self.server.spans.stat().st_size
-        # Started before this case and still growing or not: traces are told by what is new.
-        old_traces = set(self.server.traces.iterdir())
+        mark = self.server.mark()
         fault_at_s = LEAD_S + FAULT_AFTER_S + self.rng.uniform(0, 0.6)
         more, quiet = self.fault.requests(self.seed, self.prefix, fault_at_s, self.params)
-        planned = workload.merge(workload.steady(self.seed, self.prefix, LEAD_S + PROFILED_S + TAIL_S, quiet=quiet), more)
+        planned = workload.merge(self.prefix, workload.steady(self.seed, self.prefix, LEAD_S + PROFILED_S + TAIL_S, self.stack.rate, quiet), more)
         host = HostRecorder(self.folder / "host_cpu.jsonl", self.server.processes, self.server.helpers())
         scraper = Scraper(self.folder / "metrics.txt", self.server.port)
-        client = LoadClient(self.server.port, "tiny")
+        client = LoadClient(self.server.port, self.stack.model)
         host.start()
         scraper.start()
-        t0 = time.time_ns() + 200_000_000
-        client.start(planned, t0)
-        intervals = self._inject(client, t0, t0 + int(fault_at_s * 1e9))
-        client.drain(DRAIN_S)
-        time.sleep(1.5)  # spans are sent twice a second
-        scraper.stop()
-        host.stop()
-        self._collect(log_at, spans_at, old_traces)
+        try:
+            t0 = time.time_ns() + 200_000_000
+            client.start(planned, t0)
+            intervals = self._inject(client, t0, t0 + int(fault_at_s * 1e9))
+            client.drain(DRAIN_S)
+            time.sleep(1.5)  # spans are sent twice a second
+        finally:
+            client.stop_sending()
+            scraper.stop()
+            host.stop()
+        self.server.collect(self.folder, mark, self.profile and not self.fault.last)
         return self._label(intervals, host), client.records()
 
     def _inject(self, client, t0, fault_at_ns):
@@ -173,28 +174,12 @@ class Case:
         return intervals
 
     def _profiler(self, t0):
-        for at_s, path in ((LEAD_S, "/start_profile"), (LEAD_S + PROFILED_S, "/stop_profile")):
+        for at_s, path in zip((LEAD_S, LEAD_S + PROFILED_S), self.server.profiler):
             time.sleep(max(0.0, t0 / 1e9 + at_s - time.time()))
             begin = time.time_ns()
             self.server.call("POST", path, timeout_s=300)
-            if path == "/stop_profile":
+            if path == self.server.profiler[1]:
                 self.observer.append([begin, time.time_ns()])
-
-    def _collect(self, log_at, spans_at, old_traces):
-        with open(self.server.log, "rb") as source, open(self.folder / "server.log", "wb") as out:
-            out.write(source.read(min(self.server.startup_bytes, log_at)))
-            source.seek(log_at)
-            shutil.copyfileobj(source, out)
-        with open(self.server.spans, "rb") as source, open(self.folder / "spans.jsonl", "wb") as out:
-            source.seek(spans_at)
-            shutil.copyfileobj(source, out)
-        traces = sorted(set(self.server.traces.iterdir()) - old_traces)
-        if self.profile and not traces and self.fault.kind != "shutdown":
-            raise LabError("the profiler wrote no trace; the end of the server's log:\n" + self.server.tail())
-        if traces:
-            (self.folder / "traces").mkdir()
-        for trace in traces:
-            shutil.move(trace, self.folder / "traces" / trace.name)
 
     def _label(self, intervals, host):
         fault = self.fault
@@ -204,7 +189,7 @@ class Case:
         visible = [v for v in fault.visible if self.profile or v != "trace"]
         return {
             "is_fault": is_fault, "fault_class": fault.fault_class, "accept_classes": list(fault.accept), "fault_kind": fault.kind,
-            "t_start_ns": begin, "t_end_ns": end, "stack": "vllm", "version": f"vllm {setup.VERSION} (cpu), torch 2.13.0",
+            "t_start_ns": begin, "t_end_ns": end, "stack": self.stack.name, "version": self.stack.version,
             "world_size": 1, "culprit": fault.culprit, "accept_ranks": None, "victims": [], "abnormal_steps": None, "ignore_steps": [],
             "observer_ns": self.observer, "what_to_expect": fault.about, "intervals_ns": intervals if is_fault else [],
             "explained_slow_ns": intervals if intervals and not is_fault else None, "activations": len(intervals) if is_fault else 0,

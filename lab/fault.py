@@ -1,0 +1,52 @@
+"""What a fault is to the laboratory: how it is made, and the truth about it."""
+import dataclasses
+import typing
+
+from lab import inject
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    kind: str
+    about: str
+    fault_class: str
+    visible: tuple = ()          # where a reader can see it, as case.md grades it
+    accept: tuple = ()           # other classes that are right
+    culprit: dict | None = None  # None: nothing is at fault
+    # params(rng) -> what is random about it
+    params: typing.Callable = lambda rng: {}
+    # requests(seed, prefix, at_s, params) -> (more requests, quiet stretches in seconds)
+    requests: typing.Callable = lambda seed, prefix, at_s, params: ([], ())
+    # act(scene, params, at_ns) -> intervals in epoch ns
+    act: typing.Callable | None = None
+    options: tuple = ()          # of the server: it is started anew when they differ
+    fresh: bool = False          # only right after the server's start
+    last: bool = False           # the server is of no use afterwards
+    operators: tuple = ()        # names that a trace without module names can give
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """An engine that the laboratory can run."""
+    name: str
+    version: str
+    model: str               # as requests name it
+    setup: typing.Any        # module with is_ready() and install(say)
+    faults: dict             # kind -> Fault
+    server: type             # of lab.server.Server
+    rate: float = 2.5        # requests a second
+
+
+def stop(process):
+    """Stops the process of that name."""
+    return lambda scene, p, at_ns: inject.stop_bursts(scene.server.processes[process], at_ns, p["bursts"])
+
+
+def bursts(rng):
+    count = rng.choice((1, 2, 3))
+    return {"bursts": [[round(i * 1.1, 2), round(rng.uniform(0.35, 0.8), 2)] for i in range(count)]}
+
+
+def until_done(kind):
+    """Lasts until the last request of this kind has ended."""
+    return lambda scene, p, at_ns: [[at_ns, scene.wait_for(kind)]]
