@@ -19,6 +19,7 @@ constexpr double kStill = 0.3;            // share of the stretch
 constexpr double kWorking = 0.6;          // share of the stretch
 constexpr double kMostBeside = 3;         // times the stretch: samples that lie further out say little about it
 constexpr double kIdle = 0.2;             // share of the stretch
+constexpr double kFree = 0.15;            // processors that did nothing: one was free for whoever wanted it
 constexpr double kTick = 0.015;           // s: CPU times come in ticks
 constexpr Nanos kWidest = 3'000'000'000;  // samples further apart say nothing about a moment
 
@@ -30,18 +31,25 @@ double Seconds(Nanos ns) {
 
 CpuWitness::CpuWitness(const trace::Store& store) {
   std::map<uint32_t, std::string> names;
+  std::map<uint32_t, uint32_t> idle;  // series of idle time -> its file
   for (uint32_t row = 0; row < store.counter_series.size(); ++row) {
     const trace::CounterSeries& series = store.counter_series[row];
+    if (series.process_name.empty() && series.name == "idle_s") idle.emplace(row, series.file.value());
     if (series.process_name.empty() || (series.name != "cpu_s" && series.name != "run_ns")) continue;
     names.emplace(row, series.process_name);
   }
   for (const trace::CounterSample& sample : store.counters) {
     if (!sample.series.valid() || sample.at == trace::kNoTime || !std::isfinite(sample.value)) continue;
+    // One machine's: of several hosts it is not known which one a process runs on.
+    if (idle.size() == 1 && idle.begin()->first == sample.series.value())
+      idle_.samples.emplace_back(sample.at, sample.value);
     const auto found = names.find(sample.series.value());
     if (found == names.end()) continue;
     const bool ns = store.counter_series[sample.series.value()].name == "run_ns";
     tracks_[found->second].samples.emplace_back(sample.at, ns ? sample.value / 1e9 : sample.value);
   }
+  std::stable_sort(idle_.samples.begin(), idle_.samples.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [name, track] : tracks_) {
     std::stable_sort(track.samples.begin(), track.samples.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -58,34 +66,53 @@ CpuWitness::CpuWitness(const trace::Store& store) {
   }
 }
 
+bool CpuWitness::Around(const Track& track, Nanos begin, Nanos end, std::pair<Nanos, double>& first,
+                        std::pair<Nanos, double>& last) {
+  const auto& samples = track.samples;
+  const auto after = std::lower_bound(samples.begin(), samples.end(), end,
+                                      [](const auto& sample, Nanos t) { return sample.first < t; });
+  auto before = std::upper_bound(samples.begin(), samples.end(), begin,
+                                 [](Nanos t, const auto& sample) { return t < sample.first; });
+  if (end <= begin || before == samples.begin() || after == samples.end()) return false;
+  first = *--before;
+  last = *after;
+  return last.second >= first.second && last.first > first.first && last.first - first.first <= kWidest + (end - begin);
+}
+
+bool CpuWitness::HadIdle(Nanos begin, Nanos end) const {
+  std::pair<Nanos, double> first;
+  std::pair<Nanos, double> last;
+  return Around(idle_, begin, end, first, last) &&
+         last.second - first.second >= kFree * Seconds(last.first - first.first);
+}
+
+double CpuWitness::Used(const std::string& process, Nanos begin, Nanos end) const {
+  const auto found = tracks_.find(process);
+  std::pair<Nanos, double> first;
+  std::pair<Nanos, double> last;
+  if (found == tracks_.end() || !Around(found->second, begin, end, first, last)) return -1;
+  return (last.second - first.second) / Seconds(last.first - first.first);
+}
+
 CpuWitness::Use CpuWitness::During(const std::string& process, Nanos begin, Nanos end) const {
   const auto found = tracks_.find(process);
-  if (found == tracks_.end() || end <= begin) return Use::kUnknown;
-  const auto& samples = found->second.samples;
-  auto last = std::lower_bound(samples.begin(), samples.end(), end,
-                               [](const auto& sample, Nanos t) { return sample.first < t; });
-  auto first = std::upper_bound(samples.begin(), samples.end(), begin,
-                                [](Nanos t, const auto& sample) { return t < sample.first; });
-  if (first == samples.begin() || last == samples.end()) return Use::kUnknown;
-  --first;
+  std::pair<Nanos, double> first;
+  std::pair<Nanos, double> last;
+  if (found == tracks_.end() || !Around(found->second, begin, end, first, last)) return Use::kUnknown;
   const double length = Seconds(end - begin);
-  const double covered = Seconds(last->first - first->first);
-  const double used = last->second - first->second;
-  if (used < 0 || last->first - first->first > kWidest + (end - begin)) return Use::kUnknown;
-  const double outside = covered - length;
+  const double used = last.second - first.second;
+  const double outside = Seconds(last.first - first.first) - length;
   if (outside > kMostBeside * length) return Use::kUnknown;
-  // Beside the stretch it may have been as busy as it sometimes is.
-  const double least = std::max(0.0, used - outside * found->second.most) - kTick;
   if (found->second.usual > 0) {
     // A process that always spins did so outside too.
     const double inside = used - outside * found->second.usual;
-    if (inside <= kStill * length) return Use::kStill;
-    if (inside >= kWorking * length) return Use::kWorking;
-    return Use::kUnknown;
+    if (inside <= kStill * length) return HadIdle(begin, end) ? Use::kStill : Use::kUnknown;
+    return inside >= kWorking * length ? Use::kWorking : Use::kUnknown;
   }
+  // Beside the stretch it may have been as busy as it sometimes is.
+  const double least = std::max(0.0, used - outside * found->second.most) - kTick;
   if (least >= kWorking * length) return Use::kWorking;
-  if (used <= kIdle * length + kTick) return Use::kIdle;
-  return Use::kUnknown;
+  return used <= kIdle * length + kTick ? Use::kIdle : Use::kUnknown;
 }
 
 }  // namespace teller::locate

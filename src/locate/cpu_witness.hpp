@@ -12,7 +12,8 @@ namespace teller::locate {
 
 /// Processor time of named processes (host counters `cpu_s` and `run_ns`), asked about stretches of time in which
 /// something stood still. Engine processes that wait for each other spin, so a process that used nothing while it
-/// usually spins was stopped, and one that computed all the while was not.
+/// usually spins was stopped, and one that computed all the while was not. On a full machine the first does not hold:
+/// who spins gives way to whoever computes.
 class CpuWitness {
  public:
   explicit CpuWitness(const trace::Store& store);
@@ -20,7 +21,7 @@ class CpuWitness {
   /// What a process did in a stretch of time, as far as samples about it tell.
   enum class Use : uint8_t {
     kUnknown = 0,
-    kStill,    ///< it used far less than it always does, also when it waits
+    kStill,    ///< it used far less than it always does, also when it waits, and a processor was free
     kWorking,  ///< it computed for most of the time
     kIdle,     ///< it used next to nothing; it may have had nothing to do
   };
@@ -29,13 +30,22 @@ class CpuWitness {
   /// unknown.
   Use During(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
 
+  /// Processors that it used on average over the samples around [begin, end); -1 where they do not tell.
+  double Used(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
+
  private:
   struct Track {
     std::vector<std::pair<trace::Nanos, double>> samples;  ///< time, seconds used since its start; order: by time
     double usual = 0;  ///< processors that it uses nearly always; 0 when it does not spin
     double most = 1;   ///< that it uses in its busier intervals
   };
+  /// The samples around [begin, end) of a track: first and last; none when they do not enclose it.
+  static bool Around(const Track& track, trace::Nanos begin, trace::Nanos end, std::pair<trace::Nanos, double>& first,
+                     std::pair<trace::Nanos, double>& last);
+  bool HadIdle(trace::Nanos begin, trace::Nanos end) const;
+
   std::map<std::string, Track> tracks_;
+  Track idle_;  ///< of the machine: seconds that processors did nothing
 };
 
 }  // namespace teller::locate

@@ -28,6 +28,7 @@ using trace::Finding;
 using trace::VerdictStatus;
 
 constexpr int kLargestWorld = 100'000;  // a hostile world_size must not be counted through
+constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -83,13 +84,16 @@ void NameDeadRank(const trace::Store& store, Finding& finding) {
 
 /// Work in the front end takes processors from the scheduler beside it, so gaps between steps grow with it; and a slow
 /// scheduler lets requests wait. The one that costs more is the source.
-void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_end) {
+void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_end, const CpuWitness& witness) {
   for (Finding& front : front_end) {
+    const bool computes = witness.Used(front.culprit.process, front.onset, front.end) >= kComputes;
     for (Finding& other : findings) {
+      // A front end that computes takes the processor of whoever it shares one with.
+      const bool starved = computes && other.fault == trace::FaultClass::kCpuStarved && front.cost > other.cost;
       const bool gaps =
           other.fault == trace::FaultClass::kHostCpuBound &&
           (other.culprit.layer == "scheduler" || other.culprit.layer == "host" || other.culprit.layer == "python");
-      if (!gaps || other.onset >= front.end || front.onset >= other.end) continue;
+      if ((!gaps && !starved) || other.onset >= front.end || front.onset >= other.end) continue;
       Finding& echo = front.cost > other.cost ? other : front;
       const Finding& source = front.cost > other.cost ? front : other;
       echo.score = std::min(echo.score, source.score - 0.01);
@@ -237,7 +241,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   }
   std::vector<Finding> front_end = FindFrontEndCauses(store, trees, &witness);
   std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
-  OrderFrontEnd(diagnosis.findings, front_end);
+  OrderFrontEnd(diagnosis.findings, front_end, witness);
   for (Finding& finding : front_end) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }

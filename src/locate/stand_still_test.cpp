@@ -255,6 +255,19 @@ TEST(StandStill, APauseLaidOnTheSchedulerYieldsToTheWorkerThatIsShownToStandStil
   EXPECT_LT(findings[0].score, findings[1].score);
 }
 
+TEST(CpuWitness, OnAFullMachineWhoSpinsMayHaveGivenWay) {
+  Engine engine(1);
+  const Nanos begin = align::testing::kEpoch + 4'000 * kMs;
+  const Nanos end = begin + 1'000 * kMs;
+  Count(engine, "spins", 1.0, 0.0, begin, end);
+  EXPECT_EQ(CpuWitness(engine.store).During("spins", begin, end), CpuWitness::Use::kUnknown);
+  Count(engine, "", 0.5, 0.0, begin, end);
+  engine.store.counter_series.back().name = "idle_s";
+  EXPECT_EQ(CpuWitness(engine.store).During("spins", begin, end), CpuWitness::Use::kUnknown);
+  EXPECT_NEAR(CpuWitness(engine.store).Used("spins", begin - 500 * kMs, begin), 1.0, 0.01);
+  EXPECT_LT(CpuWitness(engine.store).Used("nobody", begin, end), 0);
+}
+
 TEST(CpuWitness, TellsStillFromWorkingFromIdleAndKnowsWhenItCannot) {
   Engine engine(1);
   const Nanos begin = align::testing::kEpoch + 4'000 * kMs;
@@ -263,6 +276,8 @@ TEST(CpuWitness, TellsStillFromWorkingFromIdleAndKnowsWhenItCannot) {
   Count(engine, "goes on", 1.0, 1.0, begin, end);
   Count(engine, "rests", 0.05, 0.0, begin, end);
   Count(engine, "computes", 0.05, 1.0, begin, end);
+  Count(engine, "", 0.5, 0.4, begin, end);  // of the machine: idle
+  engine.store.counter_series.back().name = "idle_s";
   const CpuWitness witness(engine.store);
   using Use = CpuWitness::Use;
   EXPECT_EQ(witness.During("spins", begin, end), Use::kStill);
