@@ -21,8 +21,9 @@ constexpr double kMatters = 0.15;
 constexpr double kDominates = 0.5;
 // Everything else may be stretched by this much before a slow operator is no longer special.
 constexpr double kRestAtMost = 1.5;
-constexpr double kGapShare = 0.08;  // of the time from the first to the last long gap: less is not felt
-constexpr double kStretched = 2.5;  // steps beside gaps that are this much longer than usual are no "as usual"
+constexpr double kLeastGaps = 40e6;  // ns in all: less is a busy machine's daily life
+constexpr double kGapShare = 0.08;   // of the time from the first to the last long gap: less is not felt
+constexpr double kStretched = 2.5;   // steps beside gaps that are this much longer than usual are no "as usual"
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
 constexpr Nanos kPauseFloor = 60 * base::kMilli;
@@ -491,7 +492,7 @@ class Process {
     h.spread = Spread(hits);
     h.rest_ratio = own / std::max(expected, 1.0);
     if (h.rest_ratio > kStretched) return;
-    if (static_cast<double>(h.lost) < kGapShare * static_cast<double>(h.end - h.onset)) return;
+    if (static_cast<double>(h.lost) < std::max(kLeastGaps, kGapShare * static_cast<double>(h.end - h.onset))) return;
     h.false_alarm = std::clamp(std::pow(0.1, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
     out.push_back(std::move(h));
   }
