@@ -6,6 +6,7 @@
 
 #include "base/status.hpp"
 #include "tpe/forest.hpp"
+#include "tpe/process_seed.hpp"
 #include "tpe/tokens.hpp"
 #include "tpe/vocabulary.hpp"
 
@@ -40,7 +41,7 @@ class EncodeScratch {
 /// own scratch.
 class Encoder {
  public:
-  explicit Encoder(const Vocabulary& vocabulary, uint64_t hash_seed = 0);
+  explicit Encoder(const Vocabulary& vocabulary, uint64_t hash_seed = ProcessSeed());
 
   /// Replaces `out`. Errors: those of ValidateForest; kBadFormat (a symbol is no base id), with the node. Cost:
   /// O(nodes).

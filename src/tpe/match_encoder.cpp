@@ -45,8 +45,10 @@ MatchTables::MatchTables(const Vocabulary& vocabulary, const RankTables& ranks, 
     lengths_.push_back(vocabulary.node_count(id));
     if (!vocabulary.is_merge(id)) continue;
     const bool is_near = vocabulary.last_depth(pair.left) + 1 - pair.delta < kFar;
-    wanted[id] =
-        wanted[pair.left] && wanted[pair.right] && is_near && Stay(pair.left, pair.right, pair.delta, id, steps);
+    // Vocabularies made to be slow would take time with the square of their size; what is not matched is left to the
+    // ranks.
+    wanted[id] = steps < kBuildBudget && wanted[pair.left] && wanted[pair.right] && is_near &&
+                 Stay(pair.left, pair.right, pair.delta, id, steps);
   }
   places_.assign(n, kNoToken);
   end_node_.assign(n, kNoToken);

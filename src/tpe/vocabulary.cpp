@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tpe/process_seed.hpp"
+
 namespace teller::tpe {
 namespace {
 
@@ -63,6 +65,14 @@ base::Result<uint32_t> Vocabulary::AddBase(uint32_t class_index, std::string_vie
   entries_.push_back({EntryKind::kBase, class_index, static_cast<uint32_t>(names_.size()), 0, 1, 0, 0});
   names_.emplace_back(name);
   return size() - 1;
+}
+
+size_t Vocabulary::PairHash::operator()(uint64_t word) const {
+  static const uint64_t seed = ProcessSeed();
+  uint64_t x = word ^ seed;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return static_cast<size_t>(x ^ (x >> 31) ^ seed);
 }
 
 base::Result<uint32_t> Vocabulary::AddMerge(const Pair& pair) {

@@ -125,7 +125,11 @@ class Vocabulary {
   std::vector<Class> classes_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, uint32_t> by_name_;  // key: class index in four bytes, then the name
-  std::unordered_map<uint64_t, uint32_t> by_pair_;
+  /// Words of pairs come from files: a hash that files cannot be made for. Nothing depends on its order.
+  struct PairHash {
+    size_t operator()(uint64_t word) const;
+  };
+  std::unordered_map<uint64_t, uint32_t, PairHash> by_pair_;
   uint32_t merges_ = 0;
 };
 

@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <isa-l/crc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/byte_source.hpp"
@@ -232,21 +235,59 @@ base::Result<Vocabulary> ParseVocabulary(std::string_view bytes, const std::stri
   return vocabulary;
 }
 
+namespace {
+
+base::Error CannotWrite(const std::string& path) {
+  return {base::Code::kUnreadable, std::string("cannot write the vocabulary: ") + std::strerror(errno), path};
+}
+
+/// Writes all of `bytes` and closes. The reason of a failure is in errno.
+bool WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int reason = errno;
+      close(fd);
+      errno = reason;
+      return false;
+    }
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return close(fd) == 0;
+}
+
+/// Mode of a new file as the user's mask has it.
+mode_t NewFileMode() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+}  // namespace
+
 base::Status WriteVocabulary(const Vocabulary& vocabulary, const std::string& path) {
   const std::string bytes = SerializeVocabulary(vocabulary);
-  const std::string beside = path + ".part";
-  std::ofstream out(beside, std::ios::binary | std::ios::trunc);
-  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  out.close();
   std::error_code failure;
-  if (out) std::filesystem::rename(beside, path, failure);
-  if (!out || failure) {
-    std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
-    return base::Error{base::Code::kUnreadable,
-                       "cannot write the vocabulary; is the folder writable and the disk not full?", path};
+  // A link keeps being one: what it points to is written.
+  std::filesystem::path target = std::filesystem::canonical(path, failure);
+  if (failure) target = path;
+  struct stat known {};
+  const bool exists = stat(target.c_str(), &known) == 0;
+  if (exists && !S_ISREG(known.st_mode)) {
+    // Devices and pipes are written to, never replaced.
+    const int fd = open(target.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || !WriteAll(fd, bytes)) return CannotWrite(path);
+    return {};
   }
-  return {};
+  std::string beside = (target.parent_path() / ".teller-vocabulary-XXXXXX").string();
+  const int fd = mkstemp(beside.data());
+  if (fd < 0) return CannotWrite(path);
+  const bool moded = fchmod(fd, exists ? known.st_mode & 07777 : NewFileMode()) == 0;
+  if (WriteAll(fd, bytes) && moded && rename(beside.c_str(), target.c_str()) == 0) return {};
+  const base::Error error = CannotWrite(path);
+  unlink(beside.c_str());
+  return error;
 }
 
 base::Result<Vocabulary> ReadVocabulary(const std::string& path) {

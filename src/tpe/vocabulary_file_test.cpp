@@ -1,10 +1,12 @@
 #include "tpe/vocabulary_file.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "tpe/encoder.hpp"
 #include "tpe/random_forest_test.hpp"
 #include "tpe/trainer.hpp"
 
@@ -45,6 +47,61 @@ TEST(VocabularyFile, NamesMayHoldAnyBytes) {
   ASSERT_TRUE(back);
   EXPECT_TRUE(*back == v);
   EXPECT_NE(VocabularyJson(v).find("\"kind\": \"base\""), std::string::npos);
+}
+
+TEST(VocabularyFile, WritingKeepsLinksModesAndWhatLiesBeside) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("teller_vocabulary_" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  const Vocabulary v = Trained(5, 100);
+  const auto text = [](const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::ofstream(folder / "v.tpe.part") << "mine";
+  std::ofstream(folder / "v.tpe") << "old";
+  fs::permissions(folder / "v.tpe", fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_symlink("v.tpe", folder / "link.tpe");
+  ASSERT_TRUE(WriteVocabulary(v, (folder / "link.tpe").string()).ok());
+  EXPECT_TRUE(fs::is_symlink(folder / "link.tpe"));
+  EXPECT_EQ(text(folder / "v.tpe"), SerializeVocabulary(v));
+  EXPECT_EQ(fs::status(folder / "v.tpe").permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(text(folder / "v.tpe.part"), "mine");
+  // The longest name that a file may have leaves no room for an ending.
+  const fs::path longest = folder / (std::string(251, 'v') + ".tpe");
+  EXPECT_TRUE(WriteVocabulary(v, longest.string()).ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 4);
+  // Devices are written to and stay what they are.
+  EXPECT_TRUE(WriteVocabulary(v, "/dev/null").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  const base::Status full = WriteVocabulary(v, "/dev/full");
+  ASSERT_FALSE(full.ok());
+  EXPECT_NE(full.error().message.find("No space"), std::string::npos) << full.error().message;
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_FALSE(WriteVocabulary(v, (folder / "no/such/v.tpe").string()).ok());
+  fs::remove_all(folder);
+}
+
+/// Chains whose neighbours have to be compared over their whole length, again and again.
+TEST(VocabularyFile, HostileChainsAreReadAndUsedInLinearTime) {
+  Vocabulary v;
+  const uint32_t c = *v.AddClass("op");
+  constexpr uint32_t kLength = 60'000;
+  std::vector<uint32_t> bases;
+  for (uint32_t i = 0; i < kLength; ++i) bases.push_back(*v.AddBase(c, "b" + std::to_string(i)));
+  uint32_t chain = bases[0];
+  for (uint32_t i = 1; i < kLength; ++i) {
+    chain = *v.AddMerge({bases[i], chain, 0});
+    (void)*v.AddMerge({chain, bases[0], 0});
+  }
+  const Encoder encoder(v);
+  EncodeScratch scratch;
+  Tokens tokens;
+  const std::vector<uint32_t> symbols = {bases[2], bases[1], bases[0]};
+  const std::vector<uint32_t> depths(3, 0);
+  ASSERT_TRUE(encoder.Encode({symbols, depths}, scratch, tokens).ok());
+  EXPECT_EQ(tokens.ids.size(), 1U);
 }
 
 TEST(VocabularyFile, EveryChangedByteIsAnError) {
