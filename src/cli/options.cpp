@@ -30,6 +30,7 @@ struct All {
   TpeEncodeOptions encode;
   TpeDecodeOptions decode;
   TpeStatsOptions stats;
+  TpeDumpOptions dump;
   TpeSweepOptions sweep;
 };
 
@@ -94,6 +95,11 @@ void AddTpe(CLI::App& app, All& all) {
   AddCommon(*stats, all.common, "Runs: each a directory, a file or an archive");
   AddVocabulary(*stats, all.stats.vocabulary);
   stats->add_flag("--json", all.stats.json, "Print JSON");
+
+  CLI::App* dump = tpe->add_subcommand("dump", "Print a vocabulary as JSON: every entry with its class, name or merge");
+  dump->add_option("-o,--output", all.common.output, "Write here instead of standard output")->type_name("FILE");
+  AddVocabulary(*dump, all.dump.vocabulary);
+  dump->footer(kExitCodes);
 
   CLI::App* sweep = tpe->add_subcommand(
       "sweep", "Compare sizes of vocabularies and other methods on steps that were not learned from");
@@ -226,6 +232,7 @@ Command Chosen(const CLI::App& app, All& all) {
     if (tpe.got_subcommand("encode")) command.what = all.encode;
     if (tpe.got_subcommand("decode")) command.what = all.decode;
     if (tpe.got_subcommand("stats")) command.what = all.stats;
+    if (tpe.got_subcommand("dump")) command.what = all.dump;
     if (tpe.got_subcommand("sweep")) command.what = all.sweep;
   }
   return command;
@@ -281,8 +288,9 @@ Parsed ParseArguments(int argc, const char* const* argv) {
     const std::string unknown = UnknownWord(app, argc, argv);
     return Refused(unknown.empty() ? wrong.what() : unknown);
   }
-  if (app.got_subcommand("tpe") && all.common.paths.empty()) return Refused("no input named; give a PATH");
-  const bool reads = !std::holds_alternative<LabListOptions>(Chosen(app, all).what);
+  const auto what = Chosen(app, all).what;
+  const bool reads = !std::holds_alternative<LabListOptions>(what) && !std::holds_alternative<TpeDumpOptions>(what);
+  if (reads && app.got_subcommand("tpe") && all.common.paths.empty()) return Refused("no input named; give a PATH");
   if (reads && all.common.paths.empty() && all.common.logs.empty())
     return Refused("no input named; give a PATH or --logs FILE");
   return {.command = Chosen(app, all), .text = {}, .error = {}};

@@ -102,6 +102,10 @@ struct TpeStatsOptions {
   bool json = false;
 };
 
+struct TpeDumpOptions {
+  std::string vocabulary;
+};
+
 struct TpeSweepOptions {
   std::vector<uint32_t> merges = {0, 256, 1024, 4096, 16384, 65536};
   std::vector<std::string> test;
@@ -113,7 +117,7 @@ struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
                WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeSweepOptions>
+               TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions, TpeSweepOptions>
       what;
 };
 

@@ -205,6 +205,12 @@ class TpeSession {
                            : report::TokenStatsToText(*structures, *vocabulary, *stats, Text()));
   }
 
+  base::Status Run(const TpeDumpOptions& what) {
+    const auto vocabulary = engine::LoadVocabulary(what.vocabulary);
+    if (!vocabulary) return vocabulary.error();
+    return Write(tpe::VocabularyJson(vocabulary->vocabulary));
+  }
+
   base::Status Run(const TpeSweepOptions& what) {
     std::vector<std::string> paths = common_.paths;
     paths.insert(paths.end(), what.test.begin(), what.test.end());
@@ -230,7 +236,7 @@ bool IsTpe(const Command& command) {
         using What = std::decay_t<decltype(what)>;
         return std::is_same_v<What, TpeTrainOptions> || std::is_same_v<What, TpeEncodeOptions> ||
                std::is_same_v<What, TpeDecodeOptions> || std::is_same_v<What, TpeStatsOptions> ||
-               std::is_same_v<What, TpeSweepOptions>;
+               std::is_same_v<What, TpeDumpOptions> || std::is_same_v<What, TpeSweepOptions>;
       },
       command.what);
 }

@@ -343,7 +343,7 @@ std::string VocabularyJson(const Vocabulary& vocabulary) {
                                       {"classes", std::move(classes)},
                                       {"entries", std::move(entries)}};
   // Names are bytes from traces; what is not UTF-8 is shown replaced, the file keeps it as it is.
-  return all.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return all.dump(1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace teller::tpe

@@ -73,6 +73,15 @@ class RoundTrip(TpeCase):
         self.assertEqual(trees, self.trees(plain, "--vocab", nodes))
         return encoded, trees
 
+    def test_vocabulary_as_json_is_what_the_file_holds(self):
+        dump = json.loads(teller("tpe", "dump").stdout)
+        merges = [e for e in dump["entries"] if e["kind"] == "merge"]
+        self.assertEqual(len(merges), 4096)
+        nodes = {e["id"]: e["nodes"] for e in dump["entries"]}
+        for merge in merges:
+            self.assertEqual(merge["nodes"], nodes[merge["left"]] + nodes[merge["right"]])
+        self.assertEqual(teller("tpe", "dump", "--vocab", self.write("v.tpe", "nothing")).returncode, 2)
+
     def test_demo(self):
         encoded, trees = self.check_run(DEMO)
         self.assertGreater(sum(map(len, trees)), 10000)
