@@ -1,12 +1,12 @@
-# teller_embed(TARGET FILE...) turns text files into report/assets.hpp: for page.css the constants
+# teller_embed(TARGET MODULE FILE...) turns text files into MODULE/assets.hpp: for page.css of report the constants
 # teller::report::assets::kPageCss (its bytes) and kPageCssSha256 (base64, for a content security policy).
 # Run as a script (cmake -P) it writes that header.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
-  function(teller_embed target)
-    set(header ${CMAKE_BINARY_DIR}/generated/report/assets.hpp)
+  function(teller_embed target module)
+    set(header ${CMAKE_BINARY_DIR}/generated/${module}/assets.hpp)
     list(JOIN ARGN "|" files)
     add_custom_command(OUTPUT ${header}
-      COMMAND ${CMAKE_COMMAND} "-DFILES=${files}" -DHEADER=${header} -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
+      COMMAND ${CMAKE_COMMAND} "-DFILES=${files}" -DMODULE=${module} -DHEADER=${header} -P ${CMAKE_SOURCE_DIR}/cmake/embed.cmake
       DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/cmake/embed.cmake VERBATIM)
     target_sources(${target} PRIVATE ${header})
     target_include_directories(${target} PRIVATE ${CMAKE_BINARY_DIR}/generated)
@@ -53,7 +53,7 @@ function(sha256_base64 text result)
   set(${result} "${out}=" PARENT_SCOPE)
 endfunction()
 
-set(body "#pragma once\n\n#include <string_view>\n\nnamespace teller::report::assets {\n\n")
+set(body "#pragma once\n\n#include <string_view>\n\nnamespace teller::${MODULE}::assets {\n\n")
 string(REPLACE "|" ";" FILES "${FILES}")
 foreach(file ${FILES})
   file(READ "${file}" text)
@@ -79,5 +79,5 @@ foreach(file ${FILES})
   string(APPEND body "inline constexpr std::string_view ${name} =\n${literals};\n")
   string(APPEND body "inline constexpr std::string_view ${name}Sha256 = \"${hash}\";\n\n")
 endforeach()
-string(APPEND body "}  // namespace teller::report::assets\n")
+string(APPEND body "}  // namespace teller::${MODULE}::assets\n")
 file(WRITE "${HEADER}" "${body}")

@@ -7,6 +7,7 @@
 #include "engine/engine.hpp"
 #include "inject/check.hpp"
 #include "inject/retime_case.hpp"
+#include "inject/sim/simulate.hpp"
 #include "report/printable.hpp"
 #include "report/units.hpp"
 #include "retime/what_if.hpp"
@@ -22,7 +23,9 @@ base::Status Print(const CommonOptions& common, const std::string& text) {
   return output->Close();
 }
 
-int Finish(const base::Status& written, int status) { return written.ok() ? status : Fail(written.error().Text()); }
+int Finish(const base::Status& written, int status) {
+  return written.ok() ? status : Fail(written.error().Text());
+}
 
 /// The fault that the options ask for.
 base::Result<inject::Plant> PlantOf(const LabRetimeOptions& what) {
@@ -46,6 +49,10 @@ base::Result<inject::Plant> PlantOf(const LabRetimeOptions& what) {
 int Run(const CommonOptions& common, const LabListOptions&) {
   std::string text = "Faults that \"teller lab retime\" can put into a recorded run:\n";
   for (const inject::PlantKind& kind : inject::PlantKinds()) text += fmt::format("  {:<14} {}\n", kind.name, kind.what);
+  text += "\nFaults and look-alikes that \"teller lab simulate\" can put into a simulated run:\n";
+  for (const inject::sim::KindInfo& kind : inject::sim::Kinds()) {
+    text += fmt::format("  {:<18} {:<20} {}\n", kind.name, trace::Name(kind.fault), kind.what);
+  }
   return Finish(Print(common, text), kDone);
 }
 
@@ -82,9 +89,34 @@ int Run(const CommonOptions& common, const LabRetimeOptions& what) {
   if (common.quiet) return kDone;
   const inject::LabelCulprit& culprit = *made->label.culprit;
   Say(fmt::format("{}: {} of {}{}; {} with {} moved; its steps take {} instead of {}", common.output, what.fault,
-                  culprit.rank ? fmt::format("rank {}", *culprit.rank) : "the process", culprit.op.empty() ? "" : ", " + culprit.op,
-                  report::Count(made->files, "trace"), report::Count(made->events.moved, "span"), report::Duration(made->changed),
+                  culprit.rank ? fmt::format("rank {}", *culprit.rank) : "the process",
+                  culprit.op.empty() ? "" : ", " + culprit.op, report::Count(made->files, "trace"),
+                  report::Count(made->events.moved, "span"), report::Duration(made->changed),
                   report::Duration(made->recorded)));
+  return kDone;
+}
+
+int Run(const CommonOptions& common, const LabSimulateOptions& what) {
+  if (common.output.empty()) return Fail("name the folder for the cases with -o CASES");
+  inject::sim::SimulateOptions options;
+  options.engine = what.engine == "vllm"     ? inject::sim::Engine::kVllm
+                   : what.engine == "sglang" ? inject::sim::Engine::kSglang
+                                             : inject::sim::Engine::kFsdp;
+  options.ranks = what.ranks;
+  options.fault = what.fault;
+  options.magnitude = what.magnitude;
+  options.count = what.count;
+  options.seed = what.seed;
+  options.steps = what.steps;
+  options.lost = what.lost;
+  options.late = what.late;
+  options.threads = common.threads;
+  const auto made = inject::sim::Simulate(options, common.output);
+  if (!made) return Fail(made.error().Text());
+  if (!common.quiet) {
+    Say(fmt::format("{}: {} with {} ranks each, {:.1f} MB of traces", common.output, report::Count(made->cases, "case"),
+                    what.ranks, static_cast<double>(made->trace_bytes) / 1e6));
+  }
   return kDone;
 }
 
@@ -97,8 +129,10 @@ int Run(const CommonOptions&, const What&) {
 }  // namespace
 
 bool IsLab(const Command& command) {
-  return std::holds_alternative<LabListOptions>(command.what) || std::holds_alternative<LabCheckOptions>(command.what) ||
-         std::holds_alternative<LabRetimeOptions>(command.what);
+  return std::holds_alternative<LabListOptions>(command.what) ||
+         std::holds_alternative<LabCheckOptions>(command.what) ||
+         std::holds_alternative<LabRetimeOptions>(command.what) ||
+         std::holds_alternative<LabSimulateOptions>(command.what);
 }
 
 int RunLab(const Command& command) {

@@ -32,6 +32,7 @@ struct All {
   TpeStatsOptions stats;
   TpeDumpOptions dump;
   TpeSweepOptions sweep;
+  LabSimulateOptions simulate;
 };
 
 void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
@@ -184,6 +185,43 @@ std::string ScaleProblem(const std::string& text) {
   return "a scale is from 1 to 1000, not \"" + text + "\"";
 }
 
+/// The same for a share or a magnitude.
+std::string ShareProblem(const std::string& text) {
+  double value = 0;
+  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return {};
+  return "this is from 0 to 1, not \"" + text + "\"";
+}
+
+void AddSimulate(CLI::App& lab, All& all) {
+  CLI::App* simulate = lab.add_subcommand("simulate", "Make cases of runs that were simulated, with one fault each");
+  LabSimulateOptions& what = all.simulate;
+  simulate->add_option("--engine", what.engine, "vllm, sglang or fsdp")
+      ->required()
+      ->check(CLI::IsMember({"vllm", "sglang", "fsdp"}))
+      ->type_name("ENGINE");
+  simulate->add_option("--ranks", what.ranks, "1 to 8; of servers also multiples of 8")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("N");
+  simulate->add_option("--fault", what.fault, "A kind (lab list), a class, or mix for all in turn")->type_name("FAULT");
+  simulate->add_option("--magnitude", what.magnitude, "0 barely visible, 1 fatal; drawn when not given")
+      ->check(CLI::Validator(ShareProblem, ""))
+      ->type_name("M");
+  simulate->add_option("--count", what.count, "How many cases")->check(CLI::Range(1, 1000000))->type_name("K");
+  simulate->add_option("--steps", what.steps, "Recorded steps of each")->check(CLI::Range(8, 100000))->type_name("N");
+  simulate->add_option("--lost-events", what.lost, "Share of events that the profiler loses")
+      ->check(CLI::Validator(ShareProblem, ""))
+      ->type_name("P");
+  simulate->add_option("--late-lines", what.late, "Share of log lines that arrive late, behind others")
+      ->check(CLI::Validator(ShareProblem, ""))
+      ->type_name("P");
+  simulate->add_option("--seed", what.seed, "All else follows from it")->type_name("N");
+  simulate->add_option("-o,--output", all.common.output, "Folder for the cases; must not exist")->type_name("FOLDER");
+  simulate->add_option("--threads", all.common.threads, "Worker threads; 0 = one per core")
+      ->check(CLI::Range(0u, 1024u))
+      ->type_name("N");
+  simulate->add_flag("-q,--quiet", all.common.quiet, "No remarks on standard error");
+}
+
 void AddLab(CLI::App& app, All& all) {
   CLI::App* lab = app.add_subcommand("lab", "Fault laboratory: labelled cases");
   lab->require_subcommand(1);
@@ -208,6 +246,7 @@ void AddLab(CLI::App& app, All& all) {
   retime->add_option("--last-step", all.retime.last_step, "By default as long as the middle third, or the first alone")
       ->type_name("N");
   retime->add_option("--seed", all.retime.seed, "What is not named follows from it")->type_name("N");
+  AddSimulate(*lab, all);
 }
 
 Command Chosen(const CLI::App& app, All& all) {
@@ -224,6 +263,7 @@ Command Chosen(const CLI::App& app, All& all) {
     if (lab->got_subcommand("list")) command.what = LabListOptions();
     if (lab->got_subcommand("check")) command.what = LabCheckOptions();
     if (lab->got_subcommand("retime")) command.what = all.retime;
+    if (lab->got_subcommand("simulate")) command.what = all.simulate;
   }
   if (app.got_subcommand("graphs")) command.what = GraphsLearnOptions{};
   if (app.got_subcommand("tpe")) {
@@ -289,7 +329,8 @@ Parsed ParseArguments(int argc, const char* const* argv) {
     return Refused(unknown.empty() ? wrong.what() : unknown);
   }
   const auto what = Chosen(app, all).what;
-  const bool reads = !std::holds_alternative<LabListOptions>(what) && !std::holds_alternative<TpeDumpOptions>(what);
+  const bool reads = !std::holds_alternative<LabListOptions>(what) &&
+                     !std::holds_alternative<LabSimulateOptions>(what) && !std::holds_alternative<TpeDumpOptions>(what);
   if (reads && app.got_subcommand("tpe") && all.common.paths.empty()) return Refused("no input named; give a PATH");
   if (reads && all.common.paths.empty() && all.common.logs.empty())
     return Refused("no input named; give a PATH or --logs FILE");

@@ -112,12 +112,25 @@ struct TpeSweepOptions {
   bool json = false;
 };
 
+struct LabSimulateOptions {
+  std::string engine;
+  int ranks = 1;
+  std::string fault = "none";
+  std::optional<double> magnitude;
+  int count = 1;
+  uint64_t seed = 1;
+  int steps = 60;
+  double lost = 0;
+  double late = 0;
+};
+
 /// What the user asked for.
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
                WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions, TpeSweepOptions>
+               LabSimulateOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions,
+               TpeSweepOptions>
       what;
 };
 

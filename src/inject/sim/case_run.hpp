@@ -1,0 +1,109 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inject/sim/label_file.hpp"
+#include "inject/sim/machine.hpp"
+#include "inject/sim/records.hpp"
+#include "inject/sim/scheduler.hpp"
+#include "inject/sim/service_log.hpp"
+#include "inject/sim/simulate.hpp"
+
+namespace teller::inject::sim {
+
+/// One simulated run with one fault, from its first request to its label. Threads: confined.
+class CaseRun {
+ public:
+  CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t seed);
+
+  /// Runs it and writes all files into `folder`, which exists. Errors: kUnreadable.
+  base::Status Make(const std::string& folder, const std::string& name);
+  uint64_t trace_bytes() const { return trace_bytes_; }
+
+ private:
+  struct Replica {
+    explicit Replica(SchedulerOptions options) : scheduler(options) {}
+    Scheduler scheduler;
+    Batch batch;
+    uint64_t prompt_tokens = 0;
+    uint64_t made_tokens = 0;
+    uint64_t done = 0;
+  };
+
+  double Between(double low, double high) const;
+  double Draw(double low, double high) { return low + (high - low) * rng_.Unit(); }
+  bool Is(Kind kind) const { return kind_.kind == kind; }
+  bool IsLookAlike() const { return kind_.fault == trace::FaultClass::kNotAFault || kind_.fault == trace::FaultClass::kObserverEffect; }
+  void PlanFault();
+  void Dial();
+  void Param(const char* key, double value) { truth_.params.emplace_back(key, value); }
+  bool UnderFault(int step) const { return step >= first_ && step < last_; }
+  bool Recorded(int step) const { return step >= lead_ && step < lead_ + options_.steps; }
+
+  base::Status OpenTraces();
+  base::Status CloseTraces();
+  Effects EffectsFor(int step, bool admits);
+  void BeginFault(int step, Nanos now);
+  void EndFault(int step, Nanos now);
+  void AddStops(Nanos now);
+  void Note(int step, const std::string& annotation, const std::vector<Stay>& stays, Nanos gap);
+
+  base::Status Serve();
+  double EstimateStep();
+  Request MakeRequest(Nanos at);
+  void Deliver(Nanos now);
+  Nanos NextArrival();
+  StepPlan PlanOf(const Batch& batch, int step);
+  void Observe(Nanos now);
+  base::Status ServeSharded();
+  base::Status WriteRest();
+  void HostCounters(Nanos at);
+
+  const SimulateOptions& options_;
+  const KindInfo& kind_;
+  base::Rng rng_;
+  Layout layout_;
+  Truth truth_;
+  std::string folder_;
+  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<ServiceLog> log_;
+  Processes processes_;
+  std::vector<std::unique_ptr<TraceFile>> files_;
+  uint64_t trace_bytes_ = 0;
+
+  int lead_ = 0;
+  int total_ = 0;
+  int first_ = 0;  ///< steps of the fault
+  int last_ = 0;
+  bool begun_ = false;
+  bool ended_ = false;
+  Effects wrong_;
+  std::vector<Stop> stops_;
+  Nanos start_ = 0;
+  Nanos now_ = 0;
+
+  std::deque<Request> requests_;
+  std::vector<Replica> replicas_;
+  size_t delivered_ = 0;
+  double rate_ = 0;  ///< requests a second
+  Nanos next_arrival_ = 0;
+  Nanos front_free_ = 0;
+  double front_factor_ = 1;
+  int64_t longest_ = 0;
+  int extra_ = 0;    ///< requests to send at once
+  std::string metrics_;
+  std::string host_;
+  Nanos next_scrape_ = 0;
+  Nanos next_host_ = 0;
+  Nanos next_refusal_ = 0;
+  Nanos refusal_gap_ = 0;
+  Nanos statistics_at_ = 0;
+  uint64_t told_prompt_ = 0;
+  uint64_t told_made_ = 0;
+};
+
+}  // namespace teller::inject::sim

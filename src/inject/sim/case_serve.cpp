@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "inject/sim/case_run.hpp"
+
+namespace teller::inject::sim {
+
+using base::kMicro;
+using base::kMilli;
+using base::kSecond;
+
+namespace {
+
+constexpr double kMeanOutput = 48;
+// The gaps of the tables are of servers that share two busy processors with their model; beside a GPU the same code has processors of its own.
+constexpr double kQuietHost = 0.25;
+
+}  // namespace
+
+/// Typical duration of a decoding step with its gap, in ns, tried on a machine of its own.
+double CaseRun::EstimateStep() {
+  Machine trial(layout_, 1);
+  std::vector<std::unique_ptr<TraceFile>> none;
+  StepPlan plan;
+  plan.shape = {8, 8 * 500, 0, 8};
+  plan.graph = true;
+  Nanos at = kSecond;
+  for (int k = 0; k < 4; ++k) at = trial.Step({plan}, at, {}, none).front().end;
+  const Tables& tables = StandardTables();
+  const Quantiles& gap = layout_.engine == Engine::kVllm ? tables.between_steps_vllm : tables.between_steps_sglang;
+  return static_cast<double>(at - kSecond) / 4 + 1000 * kQuietHost * gap.Median();
+}
+
+Request CaseRun::MakeRequest(Nanos at) {
+  Request request;
+  request.id = fmt::format("{:08x}-{:04x}", rng_.Next() & 0xffffffffu, requests_.size());
+  request.send = at;
+  request.arrival = at + static_cast<Nanos>(Draw(150, 500) * kMicro);
+  const int64_t prefix = Is(Kind::kPrefixMiss) ? static_cast<int64_t>(Between(256, 4096)) / 16 * 16 : 256;
+  request.shared = rng_.Unit() < 0.6 ? prefix : 0;
+  request.prompt = request.shared + static_cast<int64_t>(40 * std::pow(2.0, 4 * rng_.Unit()));
+  request.output = 16 + static_cast<int64_t>(rng_.Below(2 * (kMeanOutput - 16)));
+  if (longest_ > 0) {
+    request.prompt = longest_;
+    request.shared = 0;
+    longest_ = 0;
+  }
+  const double work = (1.0 + 0.004 * static_cast<double>(request.prompt)) * Draw(0.9, 1.3) * front_factor_;
+  front_free_ = request.queued = std::max(front_free_, request.arrival) + static_cast<Nanos>(work * kMilli);
+  return request;
+}
+
+Nanos CaseRun::NextArrival() {
+  const double gap = -std::log(1 - rng_.Unit()) / rate_;
+  return next_arrival_ + static_cast<Nanos>(gap * 1e9);
+}
+
+/// Gives the schedulers what has passed the front end by now.
+void CaseRun::Deliver(Nanos now) {
+  while (next_arrival_ <= now || extra_ > 0) {
+    const Nanos at = extra_ > 0 ? now : next_arrival_;
+    requests_.push_back(MakeRequest(at));
+    log_->Accepted(requests_.back());
+    if (extra_ > 0) {
+      --extra_;
+    } else {
+      next_arrival_ = NextArrival();
+    }
+  }
+  while (delivered_ < requests_.size() && requests_[delivered_].queued <= now) {
+    const bool skewed = Is(Kind::kDpSkew) && begun_ && !ended_ && rng_.Unit() < Between(0.2, 0.98);
+    Replica& replica = skewed ? replicas_[0] : replicas_[delivered_ % replicas_.size()];
+    replica.scheduler.Add(&requests_[delivered_++]);
+  }
+}
+
+StepPlan CaseRun::PlanOf(const Batch& batch, int step) {
+  StepPlan plan;
+  plan.warm_up = Is(Kind::kWarmUp) && step >= lead_ && step < lead_ + 3;
+  plan.shape = batch.shape;
+  plan.graph = batch.prompts == 0;
+  if (batch.parts.empty()) plan.shape = {1, 16, 0, 1};  // an empty replica computes one padding token with the others
+  if (layout_.engine == Engine::kVllm) {
+    plan.name = fmt::format("execute_context_{}({})_generation_{}({})", batch.prompts, batch.prompt_tokens, batch.decodes, batch.decodes);
+  } else if (batch.prompts > 0) {
+    plan.name = fmt::format("step[EXTEND bs={} toks={}]", batch.prompts, batch.prompt_tokens);
+  } else {
+    plan.name = batch.parts.empty() ? "step[IDLE bs=0]" : fmt::format("step[DECODE bs={}]", batch.decodes);
+  }
+  return plan;
+}
+
+void CaseRun::Observe(Nanos now) {
+  HostCounters(now);
+  if (Is(Kind::kClientError) && begun_ && !ended_ && now >= next_refusal_) {
+    log_->Refused(now, 8300 + static_cast<int64_t>(rng_.Below(4000)));
+    next_refusal_ = now + static_cast<Nanos>(Draw(0.5, 1.5) * static_cast<double>(refusal_gap_));
+  }
+  if (now >= next_scrape_) {
+    next_scrape_ = now + 250 * kMilli;
+    std::vector<Sample> samples;
+    for (size_t k = 0; k < replicas_.size(); ++k) {
+      const Replica& r = replicas_[k];
+      samples.push_back({now, static_cast<int>(k), r.scheduler.running(), r.scheduler.waiting(), r.scheduler.usage(), r.scheduler.retractions(), r.scheduler.asked(), r.scheduler.found(),
+                         r.prompt_tokens, r.made_tokens, r.done});
+    }
+    metrics_ += Scrape(layout_.engine, samples);
+    if (Is(Kind::kGpuClock) || layout_.ranks <= 16) {
+      for (int r = 0; r < std::min(layout_.ranks, 64); ++r) {
+        const bool slow = Is(Kind::kGpuClock) && begun_ && !ended_ && r == truth_.rank;
+        metrics_ += fmt::format("DCGM_FI_DEV_SM_CLOCK{{gpu=\"{}\"}} {}\n", r, slow ? static_cast<int>(1980 / wrong_.device / 15) * 15 : 1980);
+      }
+    }
+  }
+  if (now < statistics_at_) return;
+  statistics_at_ = now + 10 * kSecond;
+  const Replica& first = replicas_.front();
+  log_->Statistics(now, 0, first.scheduler, static_cast<double>(first.prompt_tokens - told_prompt_) / 10, static_cast<double>(first.made_tokens - told_made_) / 10);
+  told_prompt_ = first.prompt_tokens;
+  told_made_ = first.made_tokens;
+}
+
+base::Status CaseRun::Serve() {
+  const double running = Draw(5, 10);
+  const double step_ns = EstimateStep();
+  SchedulerOptions scheduling;
+  scheduling.prompts_first = layout_.engine == Engine::kSglang;
+  scheduling.blocks = 900 + static_cast<int64_t>(rng_.Below(500));
+  for (int k = 0; k < layout_.replicas(); ++k) replicas_.emplace_back(scheduling);
+  rate_ = running * static_cast<double>(replicas_.size()) / (kMeanOutput * step_ns / 1e9);
+  next_arrival_ = now_;
+  extra_ = static_cast<int>(running * 0.6) * static_cast<int>(replicas_.size());
+  statistics_at_ = now_ + static_cast<Nanos>(rng_.Below(10)) * kSecond;
+  refusal_gap_ = static_cast<Nanos>(static_cast<double>(total_) * step_ns / Between(4, 150));
+  const Tables& tables = StandardTables();
+  const Quantiles& gaps = layout_.engine == Engine::kVllm ? tables.between_steps_vllm : tables.between_steps_sglang;
+  const double normal_rate = rate_;
+  const double observer = Is(Kind::kProfiler) ? 8 : 1;
+  std::vector<std::unique_ptr<TraceFile>> none;
+  Nanos gap = 0;
+  for (int step = 0; step < total_; ++step) {
+    if (step == lead_) {
+      const Nanos begin = now_;
+      now_ += static_cast<Nanos>(Draw(30, 120) * observer * kMilli);
+      log_->Profiler(begin, now_, true);
+      truth_.observer.push_back({begin, now_});
+      TELLER_TRY(OpenTraces());
+    }
+    BeginFault(step, now_);
+    EndFault(step, now_);
+    const bool active = begun_ && !ended_;
+    if (step == first_ && Is(Kind::kLongPrefill)) longest_ = 5000 + static_cast<int64_t>(rng_.Below(2500));
+    if (step == first_ && Is(Kind::kBurst)) extra_ += 24 * static_cast<int>(replicas_.size());
+    if (Is(Kind::kPrefillBlocking) && active && (step - first_) % 25 == 0) longest_ = static_cast<int64_t>(Between(900, 7000));
+    if (longest_ > 0) ++extra_;
+    rate_ = Is(Kind::kBigBatch) && active ? 3 * normal_rate : normal_rate;
+    front_factor_ = Is(Kind::kSlowTokenizer) && active ? Between(3, 120) : 1;
+    for (Replica& replica : replicas_) {
+      SchedulerOptions& o = replica.scheduler.options();
+      if (Is(Kind::kPrefillBlocking)) {
+        o.chunks = !active;
+        o.prompts_first = active || layout_.engine == Engine::kSglang;
+      }
+      if (Is(Kind::kPrefixMiss)) o.cache = !active;
+      if (Is(Kind::kSchedStall)) o.most_running = active ? std::max<size_t>(1, static_cast<size_t>(running * (1 - truth_.magnitude))) : scheduling.most_running;
+      if (Is(Kind::kKvPressure) && step == first_) o.blocks = std::max<int64_t>(40, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) * (1.3 - truth_.magnitude)));
+      if (Is(Kind::kKvPressure) && ended_) o.blocks = scheduling.blocks;
+    }
+    Deliver(now_);
+    bool any = false;
+    int admitted = 0;
+    for (Replica& replica : replicas_) {
+      replica.batch = replica.scheduler.Next(now_);
+      any |= !replica.batch.parts.empty();
+      admitted += replica.batch.admitted;
+    }
+    if (!any) {
+      // Idle until somebody is through the front end; counters and refusals go on meanwhile.
+      now_ = std::max(now_ + 200 * kMicro, delivered_ < requests_.size() ? std::min(requests_[delivered_].queued, now_ + 50 * kMilli) : std::min(next_arrival_, now_ + 50 * kMilli));
+      Observe(now_);
+      --step;
+      if (now_ > start_ + 300 * kSecond) break;  // a service that can admit nobody any more
+      continue;
+    }
+    const Effects effects = EffectsFor(step, admitted > 0);
+    std::vector<StepPlan> plans;
+    for (const Replica& replica : replicas_) plans.push_back(PlanOf(replica.batch, step));
+    const std::vector<Stay>& stays = machine_->Step(plans, now_, effects, Recorded(step) ? files_ : none);
+    if (effects.load_module > 0) log_->Compiled(stays.front().end, 0);
+    Nanos over = 0;
+    for (size_t k = 0; k < replicas_.size(); ++k) {
+      Replica& replica = replicas_[k];
+      const Stay& stay = stays[k * layout_.parts];
+      over = std::max(over, stay.end);
+      if (replica.batch.parts.empty()) continue;
+      const Nanos end = stay.end + 60 * kMicro;
+      replica.scheduler.Done(replica.batch, end);
+      replica.prompt_tokens += replica.batch.prompt_tokens;
+      replica.made_tokens += replica.batch.decodes;
+      if (replica.batch.retracted > 0) log_->Retracted(now_, replica.batch);
+      log_->Step(end, static_cast<int>(k), replica.batch, replica.scheduler, stay.end - stay.begin, plans[k].graph && !effects.no_graph);
+      for (const Batch::Part& part : replica.batch.parts) {
+        if (part.request->finished == 0) continue;
+        ++replica.done;
+        log_->Finished(*part.request);
+      }
+    }
+    const bool shown = !IsLookAlike() && !Is(Kind::kPreForward);
+    if (shown || admitted > 0) Note(step, plans.front().name, stays, gap);
+    const bool fresh = layout_.engine == Engine::kVllm;
+    gap = static_cast<Nanos>(1000 * kQuietHost * gaps.Draw(rng_)) + effects.before_step + (fresh ? 0 : 30 * kMicro);
+    now_ = over + gap;
+    machine_->Forget(now_ - kSecond);
+    Observe(now_);
+    if (step == lead_ + options_.steps - 1) {
+      TELLER_TRY(CloseTraces());
+      const Nanos begin = now_;
+      now_ += static_cast<Nanos>(Draw(200, 900) * observer * kMilli);
+      log_->Profiler(begin, now_, false);
+      truth_.observer.push_back({begin, now_});
+    }
+  }
+  return {};
+}
+
+}  // namespace teller::inject::sim

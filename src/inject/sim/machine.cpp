@@ -1,0 +1,297 @@
+#include "inject/sim/machine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace teller::inject::sim {
+
+namespace {
+
+constexpr int kCompute = 7;       // stream ids as the profiler numbers them
+constexpr int kTransfer = 20;
+constexpr double kServer = 0.7;   // servers launch with less Python between kernels than the plain transformer of the tables
+
+const KernelText kToDevice = {"\"Memcpy HtoD (Pinned -> Device)\"", ", \"bytes\": 2048, \"memory bandwidth (GB/s)\": 1.28"};
+const KernelText kToHost = {"\"Memcpy DtoH (Device -> Pinned)\"", ", \"bytes\": 64, \"memory bandwidth (GB/s)\": 0.05"};
+
+Nanos FromMicros(double us) { return static_cast<Nanos>(us * 1000); }
+
+}  // namespace
+
+Machine::Machine(Layout layout, uint64_t seed) : layout_(layout), tables_(StandardTables()), program_(Program(layout)) {
+  base::Rng rng(seed);
+  ranks_.reserve(layout.ranks);
+  for (int r = 0; r < layout.ranks; ++r) {
+    ranks_.emplace_back(rng.Next());
+    ranks_.back().speed = 1 + 0.006 * (rng.Unit() - 0.5);
+    ranks_.back().weights.assign(layout.layers, 0);
+    ranks_.back().correlation = 1000 + rng.Below(60000);
+    all_.push_back(r);
+  }
+  stays_.resize(layout.ranks);
+}
+
+void Machine::ClearStops(int rank, Nanos after) {
+  Rank& r = ranks_[rank];
+  std::erase_if(r.stops, [&](const Stop& stop) { return stop.end > after; });
+  r.next_stop = std::min(r.next_stop, r.stops.size());
+}
+
+void Machine::Forget(Nanos before) {
+  for (Rank& rank : ranks_) {
+    while (rank.next_stop < rank.stops.size() && rank.stops[rank.next_stop].end < before) ++rank.next_stop;
+  }
+}
+
+void Machine::Spend(Rank& rank, double us) {
+  Nanos work = FromMicros(us * rank.factor);
+  Nanos at = rank.host;
+  for (; rank.next_stop < rank.stops.size(); ++rank.next_stop) {
+    const Stop& stop = rank.stops[rank.next_stop];
+    if (stop.begin > at + work) break;
+    if (stop.end <= at) continue;
+    work -= std::max<Nanos>(0, stop.begin - at);
+    at = stop.end;
+  }
+  rank.host = at + work;
+}
+
+void Machine::WaitUntil(Rank& rank, Nanos when) {
+  rank.host = std::max(rank.host, when);
+  Spend(rank, 0.1);
+}
+
+double Machine::Between(Rank& rank) { return kServer * tables_.between_launches.Draw(rank.rng); }
+
+Nanos Machine::Start(Rank& rank, int stream, Nanos earliest) {
+  const Nanos start = std::max(earliest, rank.device[stream] + FromMicros(tables_.kernel_to_kernel.Draw(rank.rng)));
+  if (rank.first_work == 0) rank.first_work = start;
+  return start;
+}
+
+void Machine::Copy(Rank& rank, bool to_host, int bytes) {
+  Spend(rank, 0.6 * Between(rank));
+  const Nanos begin = rank.host;
+  const uint64_t id = ++rank.id;
+  Spend(rank, 2);
+  const Nanos called = rank.host;
+  const uint64_t correlation = rank.correlation += 2;
+  Spend(rank, 0.4 * tables_.memcpy.Draw(rank.rng));
+  const Nanos returned = rank.host;
+  Spend(rank, 0.5);
+  const Nanos start = Start(rank, 0, called + FromMicros(tables_.launch_to_start.Draw(rank.rng)));
+  const Nanos end = start + FromMicros(0.9 + 0.7 * rank.rng.Unit());
+  rank.device[0] = end;
+  if (rank.file == nullptr) return;
+  rank.file->Operator("\"aten::copy_\"", begin, rank.host, id, fmt::format("[[{}], [{}], []]", bytes / 8, bytes / 8));
+  rank.file->Call("\"cudaMemcpyAsync\"", 41, called, returned, id, correlation, true);
+  rank.file->Work("gpu_memcpy", to_host ? kToHost : kToDevice, kCompute, start, end, id, correlation);
+}
+
+void Machine::Synchronize(Rank& rank, const char* call, int cbid) {
+  const Nanos begin = rank.host;
+  Spend(rank, 1.5);
+  WaitUntil(rank, rank.device[0] + FromMicros(2 + 2 * rank.rng.Unit()));
+  if (rank.file != nullptr) rank.file->Call(call, cbid, begin, rank.host, rank.id, rank.correlation += 1, false);
+}
+
+void Machine::TinySync(Rank& rank) {
+  const Nanos begin = rank.host;
+  const uint64_t id = ++rank.id;
+  Spend(rank, 1);
+  Copy(rank, true, 8);
+  Synchronize(rank, "\"cudaStreamSynchronize\"", 131);
+  Spend(rank, 1);
+  if (rank.file != nullptr) rank.file->Operator("\"aten::item\"", begin, rank.host, id, "[[1]]");
+}
+
+void Machine::Launch(Rank& rank, const Op& op, const StepPlan& plan) {
+  const double between = Between(rank);
+  Spend(rank, 0.6 * between);
+  const Nanos begin = rank.host;
+  const uint64_t outer = ++rank.id;
+  Spend(rank, 0.25 * between);
+  const Nanos entered = rank.host;
+  Spend(rank, 0.1 * between);
+  rank.launch_id = op.inner.empty() ? outer : ++rank.id;
+  const Nanos called = rank.host;
+  rank.launch = rank.correlation += 2;
+  Spend(rank, (op.driver ? tables_.launch_ex : tables_.launch).Draw(rank.rng));
+  const Nanos returned = rank.host;
+  Spend(rank, 0.05 * between);
+  rank.start = called + FromMicros(tables_.launch_to_start.Draw(rank.rng));
+  if (rank.file == nullptr) return;
+  const std::string dims = Dims(op.role, layout_, plan.shape);
+  rank.file->Operator(op.outer, begin, rank.host, outer, dims);
+  if (!op.inner.empty()) rank.file->Operator(op.inner, entered, returned, rank.launch_id, dims);
+  rank.file->Call(op.driver ? "\"cudaLaunchKernelExC\"" : "\"cudaLaunchKernel\"", op.driver ? 430 : 211, called, returned, rank.launch_id,
+                  rank.launch, true);
+  if (op.role == Role::kGather) {
+    rank.file->Span("user_annotation", fmt::format("\"FSDP::all_gather (layers.{})\"", op.layer), begin, rank.host,
+                    fmt::format("\"External id\": {}", outer));
+  }
+}
+
+void Machine::Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, const Effects& effects) {
+  Rank& rank = ranks_[r];
+  if (!in_graph) Launch(rank, op, plan);
+  Nanos earliest = rank.start;
+  if (op.role == Role::kNorm && op.layer >= 0 && layout_.engine == Engine::kFsdp) earliest = std::max(earliest, rank.weights[op.layer]);
+  const Nanos start = Start(rank, 0, earliest);
+  const double typical = tables_.Typical(op.role, plan.shape, layout_.engine == Engine::kFsdp ? 1 : layout_.parts);
+  double us = typical * rank.speed * (typical < 20 ? tables_.short_spread : tables_.long_spread).Draw(rank.rng);
+  const bool concerned = effects.rank < 0 || effects.rank == r;
+  // What waits for memory feels a lower clock of the processor less.
+  if (concerned) us *= plan.shape.tokens > 256 ? effects.device : 1 + 0.6 * (effects.device - 1);
+  if (concerned && (op.role == Role::kExpertUp || op.role == Role::kExpertDown)) us *= effects.experts;
+  const bool slow = concerned && effects.role == op.role;
+  if (slow) us *= effects.role_scale;
+  rank.device[0] = start + FromMicros(us);
+  if (rank.file == nullptr) return;
+  rank.file->Work("kernel", slow && effects.other_kernel ? op.other : op.text, kCompute, start, rank.device[0], rank.launch_id, rank.launch);
+}
+
+std::vector<int> Machine::Group(const Op& op, int replica) const {
+  if (op.role != Role::kReduce) return all_;
+  std::vector<int> group(layout_.parts);
+  for (int i = 0; i < layout_.parts; ++i) group[i] = replica * layout_.parts + i;
+  return group;
+}
+
+std::vector<Nanos> Machine::Ring(const std::vector<int>& group, Nanos last, Nanos transfer, const Effects& effects) const {
+  const size_t size = group.size();
+  const size_t rounds = 2 * (size - 1);
+  // A piece goes around the ring; whoever receives over the slow link passes everything on late.
+  std::vector<double> piece(size, static_cast<double>(transfer) / static_cast<double>(rounds));
+  for (size_t i = 0; i < size; ++i) {
+    if (group[(i + size - 1) % size] == effects.link) piece[i] *= effects.link_scale;
+    if (effects.both_links && group[i] == effects.link) piece[i] *= effects.link_scale;
+  }
+  std::vector<double> done(size, 0);
+  std::vector<double> next(size);
+  const size_t modelled = std::min<size_t>(rounds, 64);  // later rounds only repeat the pace of the slowest link
+  for (size_t round = 0; round < modelled; ++round) {
+    for (size_t i = 0; i < size; ++i) next[i] = std::max(done[i], done[(i + size - 1) % size]) + piece[i];
+    done.swap(next);
+  }
+  const double more = *std::max_element(piece.begin(), piece.end()) * static_cast<double>(rounds - modelled);
+  std::vector<Nanos> ends(size);
+  for (size_t i = 0; i < size; ++i) ends[i] = last + static_cast<Nanos>(done[i] + more);
+  return ends;
+}
+
+void Machine::Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan, const Effects& effects) {
+  const int stream = op.role == Role::kGather ? 1 : 0;
+  Nanos last = 0;
+  for (const int r : group) {
+    Rank& rank = ranks_[r];
+    rank.start = Start(rank, stream, rank.start);
+    last = std::max(last, rank.start);
+  }
+  const bool far = layout_.node(group.front()) != layout_.node(group.back());
+  int64_t bytes = Bytes(op.role, layout_, plan.shape);
+  if (op.role == Role::kGather) bytes *= static_cast<int64_t>(group.size()) - 1;
+  const double us = (tables_.collective_latency + static_cast<double>(bytes) * (far ? tables_.network_per_byte : tables_.node_per_byte)) *
+                    effects.transfer * tables_.collective_spread.Draw(ranks_[group.front()].rng);
+  const Nanos transfer = FromMicros(us);
+  std::vector<Nanos> ends(group.size(), last + transfer);
+  const bool slow = effects.link >= 0 && effects.link >= group.front() && effects.link <= group.back() && group.size() > 1;
+  if (slow) ends = Ring(group, last, transfer, effects);
+  const std::string args = ranks_[group.front()].file != nullptr ? CollectiveArgs(op.role, layout_, plan.shape, group, group_name) : "";
+  KernelText text = op.text;
+  text.args += args;
+  for (size_t i = 0; i < group.size(); ++i) {
+    Rank& rank = ranks_[group[i]];
+    // The table has differences between two ranks read with microsecond stamps; half of it is one rank's.
+    const Nanos end = ends[i] + FromMicros(0.5 * tables_.end_spread.Draw(rank.rng));
+    rank.device[stream] = end;
+    if (op.role == Role::kGather) rank.weights[op.layer] = end;
+    if (rank.file != nullptr) rank.file->Work("kernel", text, stream == 0 ? kCompute : kTransfer, rank.start, end, rank.launch_id, rank.launch);
+  }
+}
+
+void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
+  Rank& rank = ranks_[r];
+  const bool concerned = effects.rank < 0 || effects.rank == r;
+  rank.factor = concerned ? effects.host : 1;
+  rank.first_work = 0;
+  Spend(rank, 60 + 6.0 * static_cast<double>(plan.shape.sequences));
+  for (int copy = 0; copy < 4; ++copy) Copy(rank, false, 2048);
+  if (concerned && effects.in_step > 0) Spend(rank, static_cast<double>(effects.in_step) / 1000 / rank.factor);
+  if ((concerned && effects.load_module > 0) || plan.warm_up) {
+    const double us = plan.warm_up ? 30000 + 20000 * rank.rng.Unit() : static_cast<double>(effects.load_module) / 1000;
+    Spend(rank, 0.9 * us / rank.factor);
+    const Nanos begin = rank.host;
+    Spend(rank, 0.1 * us / rank.factor);
+    if (rank.file != nullptr) rank.file->Call("\"cuModuleLoadData\"", 37, begin, rank.host, rank.id, rank.correlation += 1, false);
+  }
+  if (!plan.graph || effects.no_graph) return;
+  Spend(rank, 0.5 * Between(rank));
+  const Nanos called = rank.host;
+  rank.launch = rank.correlation += 2;
+  rank.launch_id = ++rank.id;
+  Spend(rank, tables_.graph_launch.Draw(rank.rng));
+  rank.start = rank.host + FromMicros(tables_.launch_to_start.Draw(rank.rng));
+  if (rank.file != nullptr) rank.file->Call("\"cudaGraphLaunch\"", 311, called, rank.host, rank.launch_id, rank.launch, true);
+}
+
+void Machine::Finish(int r, const StepPlan& plan, Nanos begin) {
+  Rank& rank = ranks_[r];
+  Copy(rank, true, 64);
+  Synchronize(rank, "\"cudaEventSynchronize\"", 124);
+  Spend(rank, 40 + 2.0 * static_cast<double>(plan.shape.sequences));
+  stays_[r] = {begin, rank.host};
+  if (rank.file == nullptr) return;
+  const uint64_t id = ++rank.id;
+  const std::string name = "\"" + plan.name + "\"";
+  if (layout_.engine == Engine::kSglang) {
+    rank.file->Span("user_annotation", "\"scheduler.run_batch\"", begin - 9 * base::kMicro, rank.host + 5 * base::kMicro, fmt::format("\"External id\": {}", id));
+  }
+  rank.file->Span("user_annotation", name, begin, rank.host, fmt::format("\"External id\": {}", id));
+  rank.file->DeviceSpan(name, kCompute, rank.first_work, rank.device[0], id);
+}
+
+const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos begin, const Effects& effects,
+                                       std::vector<std::unique_ptr<TraceFile>>& files) {
+  const int per_replica = layout_.ranks / static_cast<int>(plans.size());
+  std::vector<Nanos> began(layout_.ranks);
+  for (int r = 0; r < layout_.ranks; ++r) {
+    Rank& rank = ranks_[r];
+    rank.file = files.empty() ? nullptr : files[r].get();
+    WaitUntil(rank, begin + FromMicros(8 + 25 * rank.rng.Unit()));
+    const bool own_loop = layout_.engine == Engine::kFsdp && (effects.rank < 0 || effects.rank == r);
+    if (own_loop && effects.before_step > 0) Spend(rank, static_cast<double>(effects.before_step) / 1000);
+    began[r] = rank.host;
+    Prepare(r, plans[r / per_replica], effects);
+  }
+  int count = 0;
+  for (const Op& op : program_) {
+    const bool outside = op.role == Role::kHead || op.role == Role::kSample;
+    for (int r = 0; r < layout_.ranks; ++r) {
+      const StepPlan& plan = plans[r / per_replica];
+      const bool in_graph = plan.graph && !effects.no_graph && !outside;
+      if (!IsCollective(op.role)) {
+        Compute(r, op, plan, in_graph, effects);
+      } else if (!in_graph) {
+        Launch(ranks_[r], op, plan);
+      }
+      const bool concerned = effects.rank < 0 || effects.rank == r;
+      if (op.role == Role::kAttn && concerned && !in_graph && count < effects.syncs) TinySync(ranks_[r]);
+      if (outside && concerned && plan.graph && !effects.no_graph && op.role == Role::kHead) {
+        for (int k = 0; k < effects.syncs; ++k) TinySync(ranks_[r]);
+      }
+    }
+    if (op.role == Role::kAttn) ++count;
+    if (!IsCollective(op.role)) continue;
+    if (op.role != Role::kReduce) {
+      Meet(op, all_, "0", plans.front(), effects);
+      continue;
+    }
+    for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica) Meet(op, Group(op, replica), "3", plans[replica], effects);
+  }
+  for (int r = 0; r < layout_.ranks; ++r) Finish(r, plans[r / per_replica], began[r]);
+  return stays_;
+}
+
+}  // namespace teller::inject::sim

@@ -1,0 +1,81 @@
+#include "inject/sim/simulate.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <mutex>
+
+#include "base/parallel.hpp"
+#include "inject/sim/case_run.hpp"
+
+namespace teller::inject::sim {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+base::Error Usage(std::string text) { return {base::Code::kUsage, std::move(text)}; }
+
+/// The kinds that the options ask for; cases take them in turn.
+base::Result<std::vector<const KindInfo*>> Wanted(const SimulateOptions& options) {
+  if (options.fault != "mix") {
+    const auto kind = FindKind(options.fault, options.engine, options.ranks);
+    if (!kind) return kind.error();
+    return std::vector<const KindInfo*>{*kind};
+  }
+  std::vector<const KindInfo*> kinds;
+  for (const KindInfo& kind : Kinds()) {
+    if (FindKind(kind.name, options.engine, options.ranks)) kinds.push_back(&kind);
+  }
+  return kinds;
+}
+
+/// A folder that is gone unless it was kept.
+struct Draft {
+  fs::path path;
+  bool kept = false;
+  ~Draft() {
+    std::error_code error;
+    if (!kept) fs::remove_all(path, error);
+  }
+};
+
+}  // namespace
+
+base::Result<Simulated> Simulate(const SimulateOptions& options, const std::string& folder) {
+  const auto kinds = Wanted(options);
+  if (!kinds) return kinds.error();
+  if (options.engine != Engine::kFsdp && options.ranks > 8 && options.ranks % 8 != 0)
+    return Usage(fmt::format("{} ranks make no whole replicas of 8; name 1 to 8, or a multiple of 8", options.ranks));
+  std::error_code error;
+  if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder};
+  Draft draft{folder + ".part"};
+  if (fs::exists(draft.path, error)) return base::Error{base::Code::kUsage, "is left over from a run that was stopped, or another one is at work; remove it first", draft.path.string()};
+  if (!fs::create_directories(draft.path, error)) return base::Error{base::Code::kUnreadable, "cannot be written", draft.path.string()};
+  std::vector<uint64_t> seeds(options.count);
+  base::Rng rng(options.seed);
+  for (uint64_t& seed : seeds) seed = rng.Next();
+  std::mutex mutex;
+  Simulated made;
+  base::Status failed;
+  base::ParallelFor(base::ThreadCount(options.threads), seeds.size(), [&](size_t index) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!failed.ok()) return;
+    }
+    const std::string name = fmt::format("case-{:05}", index + 1);
+    CaseRun run(options, *(*kinds)[index % kinds->size()], seeds[index] >> 1);  // labels hold signed numbers
+    base::Status status = run.Make((draft.path / name).string(), name);
+    const std::lock_guard lock(mutex);
+    if (!status.ok() && failed.ok()) failed = std::move(status);
+    ++made.cases;
+    made.trace_bytes += run.trace_bytes();
+  });
+  if (!failed.ok()) return failed.error();
+  fs::rename(draft.path, folder, error);
+  if (error) return base::Error{base::Code::kUnreadable, "cannot be written", folder};
+  draft.kept = true;
+  return made;
+}
+
+}  // namespace teller::inject::sim
