@@ -68,7 +68,11 @@ class Repair {
     }
   }
 
+  /// Steps that nobody judges (the profiler's first one) have no normal to go back to, though a pause may touch them.
+  bool HasNormal(uint32_t step) const { return Normal(step).expected.size() == Profile(step).slots.size(); }
+
   void MendOperator(uint32_t step) {
+    if (!HasNormal(step)) return;
     const auto& slots = Profile(step).slots;
     for (size_t k = 0; k < slots.size(); ++k) {
       const Slot& slot = slots[k];
@@ -81,6 +85,7 @@ class Repair {
 
   /// The largest piece of one place; without a key of the place that exceeds its normal most.
   void MendPlace(uint32_t step, const SlotKey* key) {
+    if (!HasNormal(step)) return;
     const auto& slots = Profile(step).slots;
     size_t place = slots.size();
     Nanos most = 0;

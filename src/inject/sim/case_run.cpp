@@ -34,13 +34,14 @@ bool IsLong(Kind kind) {
 }
 
 bool IsDeath(Kind kind) {
-  return kind == Kind::kRankDeath || kind == Kind::kOom || kind == Kind::kGpuHardware || kind == Kind::kGpuFault || kind == Kind::kCollHang ||
-         kind == Kind::kCollDivergence;
+  return kind == Kind::kRankDeath || kind == Kind::kOom || kind == Kind::kGpuHardware || kind == Kind::kGpuFault ||
+         kind == Kind::kCollHang || kind == Kind::kCollDivergence;
 }
 
 }  // namespace
 
-CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t seed) : options_(options), kind_(kind), rng_(seed) {
+CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t seed)
+    : options_(options), kind_(kind), rng_(seed) {
   layout_.engine = options.engine;
   layout_.ranks = options.ranks;
   layout_.parts = options.engine == Engine::kFsdp ? options.ranks : std::min(options.ranks, 8);
@@ -68,7 +69,8 @@ CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t 
     first_ = lead_ + options.steps + tail / 2;
     last_ = total_ = first_ + 1;
   }
-  start_ = (1'780'000'000 + static_cast<Nanos>(rng_.Below(15'000'000))) * kSecond + static_cast<Nanos>(rng_.Below(kSecond));
+  start_ =
+      (1'780'000'000 + static_cast<Nanos>(rng_.Below(15'000'000))) * kSecond + static_cast<Nanos>(rng_.Below(kSecond));
   now_ = start_;
   const int pid = 1000 + static_cast<int>(rng_.Below(30000));
   processes_.front = pid;
@@ -79,12 +81,15 @@ CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t 
   PlanFault();
 }
 
-double CaseRun::Between(double low, double high) const { return low * std::pow(high / low, truth_.magnitude); }
+double CaseRun::Between(double low, double high) const {
+  return low * std::pow(high / low, truth_.magnitude);
+}
 
 /// Chooses whom and what; the magnitude becomes a physical size.
 void CaseRun::PlanFault() {
   if (kind_.on_rank) truth_.rank = static_cast<int>(rng_.Below(layout_.ranks));
-  static constexpr Role kSlowRoles[] = {Role::kQkv, Role::kAttn, Role::kProj, Role::kNorm, Role::kGateUp, Role::kDown, Role::kAct};
+  static constexpr Role kSlowRoles[] = {Role::kQkv,    Role::kAttn, Role::kProj, Role::kNorm,
+                                        Role::kGateUp, Role::kDown, Role::kAct};
   const size_t roles = layout_.experts ? 4 : std::size(kSlowRoles);
   const Role role = kSlowRoles[rng_.Below(roles)];
   wrong_.rank = truth_.rank;
@@ -121,15 +126,17 @@ void CaseRun::Dial() {
       wrong_.both_links = true;
       break;
     case Kind::kNetPath: return set(wrong_.transfer, "factor", 1.5, 15);
-    case Kind::kHostBound: truth_.process = layout_.engine == Engine::kVllm ? "EngineCore" : ""; return hold(wrong_.before_step, "ms", 0.3, 40);
-    case Kind::kIpc: truth_.process = layout_.engine == Engine::kVllm ? "EngineCore" : ""; return hold(wrong_.before_step, "ms", 0.3, 20);
+    case Kind::kHostBound:
+      truth_.process = layout_.engine == Engine::kVllm ? "EngineCore" : "";
+      return hold(wrong_.before_step, "ms", 0.3, 40);
+    case Kind::kIpc:
+      truth_.process = layout_.engine == Engine::kVllm ? "EngineCore" : "";
+      return hold(wrong_.before_step, "ms", 0.3, 20);
     case Kind::kPreForward: return hold(wrong_.in_step, "ms", 3, 400);
     case Kind::kCompile: return hold(wrong_.load_module, "ms", 15, 2500);
     case Kind::kMoeSkew: return set(wrong_.experts, "factor", 1.2, 8);
     case Kind::kMemoryPressure: return set(wrong_.host, "host_factor", 1.2, 8);
-    case Kind::kHiddenSync:
-      wrong_.syncs = static_cast<int>(Between(1, 64));
-      return Param("copies", wrong_.syncs);
+    case Kind::kHiddenSync: wrong_.syncs = static_cast<int>(Between(1, 64)); return Param("copies", wrong_.syncs);
     default: return;
   }
   set(wrong_.link_scale, "link_factor", 1.5, 60);
@@ -159,12 +166,17 @@ base::Status CaseRun::OpenTraces() {
     owner.device = r % layout_.ranks_in_node;
     owner.pid = processes_.workers[r];
     owner.device_name = "NVIDIA H100 80GB HBM3";
-    owner.process = layout_.engine == Engine::kVllm ? "VLLM::Worker" : layout_.engine == Engine::kSglang ? "sglang::scheduler" : "python3";
-    owner.groups = fmt::format("[{{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", \"pg_size\": {}}}]", layout_.ranks);
+    owner.process = layout_.engine == Engine::kVllm     ? "VLLM::Worker"
+                    : layout_.engine == Engine::kSglang ? "sglang::scheduler"
+                                                        : "python3";
+    owner.groups = fmt::format(
+        "[{{\"pg_name\": \"0\", \"pg_desc\": \"default_pg\", \"backend_config\": \"cuda:nccl\", \"pg_size\": {}}}]",
+        layout_.ranks);
     owner.clock = clocks[layout_.node(r)];
     owner.lost = options_.lost;
     owner.seed = rng.Next();
-    files_.push_back(std::make_unique<TraceFile>(fmt::format("{}/traces/rank{}.pt.trace.json", folder_, r), std::move(owner), at));
+    files_.push_back(
+        std::make_unique<TraceFile>(fmt::format("{}/traces/rank{}.pt.trace.json", folder_, r), std::move(owner), at));
   }
   return {};
 }
@@ -202,7 +214,8 @@ void CaseRun::AddStops(Nanos now) {
 }
 
 void CaseRun::BeginFault(int step, Nanos now) {
-  if (begun_ || step < first_ || Is(Kind::kNone) || Is(Kind::kWarmUp) || Is(Kind::kProfiler) || Is(Kind::kShutdown)) return;
+  if (begun_ || step < first_ || Is(Kind::kNone) || Is(Kind::kWarmUp) || Is(Kind::kProfiler) || Is(Kind::kShutdown))
+    return;
   begun_ = true;
   truth_.window.begin = now;
   AddStops(now);
@@ -268,10 +281,12 @@ void CaseRun::HostCounters(Nanos at) {
     const Nanos ran = static_cast<Nanos>(0.9 * static_cast<double>(at - start_ - stopped));
     const bool inside = r == truth_.rank && !stops_.empty() && !ended_ && begun_;
     host_ += fmt::format(
-        "{{\"t_ns\": {}, \"process\": \"{}\", \"state\": \"{}\", \"run_ns\": {}, \"wait_ns\": {}, \"majflt\": {}, \"nr_periods\": {}, \"nr_throttled\": {}, "
+        "{{\"t_ns\": {}, \"process\": \"{}\", \"state\": \"{}\", \"run_ns\": {}, \"wait_ns\": {}, \"majflt\": {}, "
+        "\"nr_periods\": {}, \"nr_throttled\": {}, "
         "\"throttled_time\": {}}}\n",
-        at, layout_.engine == Engine::kFsdp ? fmt::format("rank{}", r) : fmt::format("Worker_TP{}", r), inside && reclaim ? "D" : "R", ran,
-        (at - start_) / 400 + static_cast<Nanos>(rng_.Below(kMilli)), reclaim ? 40 * times : 3, (at - start_) / (100 * kMilli), quota ? times : 0, quota ? stopped : 0);
+        at, layout_.engine == Engine::kFsdp ? fmt::format("rank{}", r) : fmt::format("Worker_TP{}", r),
+        inside && reclaim ? "D" : "R", ran, (at - start_) / 400 + static_cast<Nanos>(rng_.Below(kMilli)),
+        reclaim ? 40 * times : 3, (at - start_) / (100 * kMilli), quota ? times : 0, quota ? stopped : 0);
   }
 }
 
@@ -284,7 +299,8 @@ base::Status CaseRun::WriteRest() {
   base::Rng ids(truth_.seed ^ 0x77);
   for (const Request& request : requests_) {
     truth += TruthLine(request);
-    if (request.finished > 0 && layout_.engine == Engine::kVllm) spans += SpanLine(request, ids.Next(), processes_.front);
+    if (request.finished > 0 && layout_.engine == Engine::kVllm)
+      spans += SpanLine(request, ids.Next(), processes_.front);
   }
   TELLER_TRY(WriteFile(folder_ + "/requests.jsonl", truth));
   if (!spans.empty()) TELLER_TRY(WriteFile(folder_ + "/spans.jsonl", spans));
@@ -304,12 +320,17 @@ base::Status CaseRun::Make(const std::string& folder, const std::string& name) {
   if (IsDeath(kind_.kind)) {
     truth_.window.end = now_ + 500 * kMilli;
     const bool hang = Is(Kind::kCollHang) || Is(Kind::kCollDivergence);
-    if (hang) log_->Hang(now_, truth_.rank);
-    else log_->Death(kind_.kind, now_ + 100 * kMilli, truth_.rank);
+    if (hang)
+      log_->Hang(now_, truth_.rank);
+    else
+      log_->Death(kind_.kind, now_ + 100 * kMilli, truth_.rank);
     if (hang) truth_.window.end = now_ + 600 * kSecond;
   } else if (Is(Kind::kShutdown)) {
     log_->ShutDown(now_ + 200 * kMilli);
   }
+  // Who collects the counters outlives the service.
+  next_host_ = 0;
+  HostCounters(std::max(now_, truth_.window.end) + kMilli);
   TELLER_TRY(WriteRest());
   return WriteFile(folder + "/label.json", LabelText(truth_, layout_, name));
 }

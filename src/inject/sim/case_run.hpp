@@ -37,7 +37,9 @@ class CaseRun {
   double Between(double low, double high) const;
   double Draw(double low, double high) { return low + (high - low) * rng_.Unit(); }
   bool Is(Kind kind) const { return kind_.kind == kind; }
-  bool IsLookAlike() const { return kind_.fault == trace::FaultClass::kNotAFault || kind_.fault == trace::FaultClass::kObserverEffect; }
+  bool IsLookAlike() const {
+    return kind_.fault == trace::FaultClass::kNotAFault || kind_.fault == trace::FaultClass::kObserverEffect;
+  }
   void PlanFault();
   void Dial();
   void Param(const char* key, double value) { truth_.params.emplace_back(key, value); }
@@ -94,7 +96,7 @@ class CaseRun {
   Nanos front_free_ = 0;
   double front_factor_ = 1;
   int64_t longest_ = 0;
-  int extra_ = 0;    ///< requests to send at once
+  int extra_ = 0;  ///< requests to send at once
   std::string metrics_;
   std::string host_;
   Nanos next_scrape_ = 0;

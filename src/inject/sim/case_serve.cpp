@@ -14,7 +14,8 @@ using base::kSecond;
 namespace {
 
 constexpr double kMeanOutput = 48;
-// The gaps of the tables are of servers that share two busy processors with their model; beside a GPU the same code has processors of its own.
+// The gaps of the tables are of servers that share two busy processors with their model; beside a GPU the same code has
+// processors of its own.
 constexpr double kQuietHost = 0.25;
 
 }  // namespace
@@ -83,7 +84,8 @@ StepPlan CaseRun::PlanOf(const Batch& batch, int step) {
   plan.graph = batch.prompts == 0;
   if (batch.parts.empty()) plan.shape = {1, 16, 0, 1};  // an empty replica computes one padding token with the others
   if (layout_.engine == Engine::kVllm) {
-    plan.name = fmt::format("execute_context_{}({})_generation_{}({})", batch.prompts, batch.prompt_tokens, batch.decodes, batch.decodes);
+    plan.name = fmt::format("execute_context_{}({})_generation_{}({})", batch.prompts, batch.prompt_tokens,
+                            batch.decodes, batch.decodes);
   } else if (batch.prompts > 0) {
     plan.name = fmt::format("step[EXTEND bs={} toks={}]", batch.prompts, batch.prompt_tokens);
   } else {
@@ -103,21 +105,24 @@ void CaseRun::Observe(Nanos now) {
     std::vector<Sample> samples;
     for (size_t k = 0; k < replicas_.size(); ++k) {
       const Replica& r = replicas_[k];
-      samples.push_back({now, static_cast<int>(k), r.scheduler.running(), r.scheduler.waiting(), r.scheduler.usage(), r.scheduler.retractions(), r.scheduler.asked(), r.scheduler.found(),
-                         r.prompt_tokens, r.made_tokens, r.done});
+      samples.push_back({now, static_cast<int>(k), r.scheduler.running(), r.scheduler.waiting(), r.scheduler.usage(),
+                         r.scheduler.retractions(), r.scheduler.asked(), r.scheduler.found(), r.prompt_tokens,
+                         r.made_tokens, r.done});
     }
     metrics_ += Scrape(layout_.engine, samples);
     if (Is(Kind::kGpuClock) || layout_.ranks <= 16) {
       for (int r = 0; r < std::min(layout_.ranks, 64); ++r) {
         const bool slow = Is(Kind::kGpuClock) && begun_ && !ended_ && r == truth_.rank;
-        metrics_ += fmt::format("DCGM_FI_DEV_SM_CLOCK{{gpu=\"{}\"}} {}\n", r, slow ? static_cast<int>(1980 / wrong_.device / 15) * 15 : 1980);
+        metrics_ += fmt::format("DCGM_FI_DEV_SM_CLOCK{{gpu=\"{}\"}} {}\n", r,
+                                slow ? static_cast<int>(1980 / wrong_.device / 15) * 15 : 1980);
       }
     }
   }
   if (now < statistics_at_) return;
   statistics_at_ = now + 10 * kSecond;
   const Replica& first = replicas_.front();
-  log_->Statistics(now, 0, first.scheduler, static_cast<double>(first.prompt_tokens - told_prompt_) / 10, static_cast<double>(first.made_tokens - told_made_) / 10);
+  log_->Statistics(now, 0, first.scheduler, static_cast<double>(first.prompt_tokens - told_prompt_) / 10,
+                   static_cast<double>(first.made_tokens - told_made_) / 10);
   told_prompt_ = first.prompt_tokens;
   told_made_ = first.made_tokens;
 }
@@ -127,7 +132,7 @@ base::Status CaseRun::Serve() {
   const double step_ns = EstimateStep();
   SchedulerOptions scheduling;
   scheduling.prompts_first = layout_.engine == Engine::kSglang;
-  scheduling.blocks = 900 + static_cast<int64_t>(rng_.Below(500));
+  scheduling.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
   for (int k = 0; k < layout_.replicas(); ++k) replicas_.emplace_back(scheduling);
   rate_ = running * static_cast<double>(replicas_.size()) / (kMeanOutput * step_ns / 1e9);
   next_arrival_ = now_;
@@ -153,7 +158,8 @@ base::Status CaseRun::Serve() {
     const bool active = begun_ && !ended_;
     if (step == first_ && Is(Kind::kLongPrefill)) longest_ = 5000 + static_cast<int64_t>(rng_.Below(2500));
     if (step == first_ && Is(Kind::kBurst)) extra_ += 24 * static_cast<int>(replicas_.size());
-    if (Is(Kind::kPrefillBlocking) && active && (step - first_) % 25 == 0) longest_ = static_cast<int64_t>(Between(900, 7000));
+    if (Is(Kind::kPrefillBlocking) && active && (step - first_) % 25 == 0)
+      longest_ = static_cast<int64_t>(Between(900, 7000));
     if (longest_ > 0) ++extra_;
     rate_ = Is(Kind::kBigBatch) && active ? 3 * normal_rate : normal_rate;
     front_factor_ = Is(Kind::kSlowTokenizer) && active ? Between(3, 120) : 1;
@@ -164,8 +170,12 @@ base::Status CaseRun::Serve() {
         o.prompts_first = active || layout_.engine == Engine::kSglang;
       }
       if (Is(Kind::kPrefixMiss)) o.cache = !active;
-      if (Is(Kind::kSchedStall)) o.most_running = active ? std::max<size_t>(1, static_cast<size_t>(running * (1 - truth_.magnitude))) : scheduling.most_running;
-      if (Is(Kind::kKvPressure) && step == first_) o.blocks = std::max<int64_t>(40, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) * (1.3 - truth_.magnitude)));
+      if (Is(Kind::kSchedStall))
+        o.most_running = active ? std::max<size_t>(1, static_cast<size_t>(running * (1 - truth_.magnitude)))
+                                : scheduling.most_running;
+      if (Is(Kind::kKvPressure) && step == first_)
+        o.blocks = std::max<int64_t>(
+            40, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) * (1.3 - truth_.magnitude)));
       if (Is(Kind::kKvPressure) && ended_) o.blocks = scheduling.blocks;
     }
     Deliver(now_);
@@ -178,7 +188,9 @@ base::Status CaseRun::Serve() {
     }
     if (!any) {
       // Idle until somebody is through the front end; counters and refusals go on meanwhile.
-      now_ = std::max(now_ + 200 * kMicro, delivered_ < requests_.size() ? std::min(requests_[delivered_].queued, now_ + 50 * kMilli) : std::min(next_arrival_, now_ + 50 * kMilli));
+      now_ = std::max(now_ + 200 * kMicro, delivered_ < requests_.size()
+                                               ? std::min(requests_[delivered_].queued, now_ + 50 * kMilli)
+                                               : std::min(next_arrival_, now_ + 50 * kMilli));
       Observe(now_);
       --step;
       if (now_ > start_ + 300 * kSecond) break;  // a service that can admit nobody any more
@@ -200,7 +212,8 @@ base::Status CaseRun::Serve() {
       replica.prompt_tokens += replica.batch.prompt_tokens;
       replica.made_tokens += replica.batch.decodes;
       if (replica.batch.retracted > 0) log_->Retracted(now_, replica.batch);
-      log_->Step(end, static_cast<int>(k), replica.batch, replica.scheduler, stay.end - stay.begin, plans[k].graph && !effects.no_graph);
+      log_->Step(end, static_cast<int>(k), replica.batch, replica.scheduler, stay.end - stay.begin,
+                 plans[k].graph && !effects.no_graph);
       for (const Batch::Part& part : replica.batch.parts) {
         if (part.request->finished == 0) continue;
         ++replica.done;

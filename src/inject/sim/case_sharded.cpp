@@ -37,24 +37,28 @@ base::Status CaseRun::ServeSharded() {
       decodes = 10 + static_cast<int64_t>(rng_.Below(10));
       done = 0;
       began = now_;
-      log_->Fsdp(now_, fmt::format("request {} admitted: batch={} prompt_len={} max_new_tokens={}", request, batch, prompt, decodes));
+      log_->Fsdp(now_, fmt::format("request {} admitted: batch={} prompt_len={} max_new_tokens={}", request, batch,
+                                   prompt, decodes));
     } else {
       ++done;
     }
     StepPlan plan;
     plan.name = fmt::format("ProfilerStep#{}", step);
     plan.warm_up = Is(Kind::kWarmUp) && step >= lead_ && step < lead_ + 3;
-    plan.shape = prefill ? Shape{batch * prompt, 0, batch * prompt * prompt / 2, batch} : Shape{batch, batch * (prompt + done), 0, batch};
+    plan.shape = prefill ? Shape{batch * prompt, 0, batch * prompt * prompt / 2, batch}
+                         : Shape{batch, batch * (prompt + done), 0, batch};
     const Effects effects = EffectsFor(step, prefill);
     const std::vector<Stay>& stays = machine_->Step({plan}, now_, effects, Recorded(step) ? files_ : none);
     Nanos over = 0;
     for (const Stay& stay : stays) over = std::max(over, stay.end);
     if (effects.load_module > 0) log_->Compiled(over, 0);
     const double ms = static_cast<double>(stays.front().end - stays.front().begin) / 1e6;
-    log_->Fsdp(over, prefill ? fmt::format("request {} prefill done: {} tokens in {:.1f} ms", request, batch * prompt, ms)
-                             : fmt::format("request {} decode step {}: {:.1f} ms", request, done, ms));
+    log_->Fsdp(over, prefill
+                         ? fmt::format("request {} prefill done: {} tokens in {:.1f} ms", request, batch * prompt, ms)
+                         : fmt::format("request {} decode step {}: {:.1f} ms", request, done, ms));
     if (done == decodes) {
-      log_->Fsdp(over, fmt::format("request {} finished: {} tokens in {:.3f} s", request, batch * decodes, static_cast<double>(over - began) / 1e9));
+      log_->Fsdp(over, fmt::format("request {} finished: {} tokens in {:.3f} s", request, batch * decodes,
+                                   static_cast<double>(over - began) / 1e9));
       ++request;
     }
     if (!IsLookAlike()) Note(step, plan.name, stays, kMilli);

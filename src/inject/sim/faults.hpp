@@ -11,10 +11,43 @@ namespace teller::inject::sim {
 
 /// What can be put into a simulated run.
 enum class Kind : uint8_t {
-  kNone, kLongPrefill, kBigBatch, kWarmUp, kBurst, kProfiler, kShutdown,
-  kStraggler, kSlowOperator, kKernelRegression, kGpuClock, kSlowLink, kIntraLink, kNetPath, kPause, kCpuStarved, kHostBound, kIpc,
-  kMemoryPressure, kHiddenSync, kKvPressure, kPrefillBlocking, kSchedStall, kSlowTokenizer, kPreForward, kGraphFallback, kCompile, kMoeSkew,
-  kDpSkew, kPrefixMiss, kRankDeath, kOom, kGpuHardware, kGpuFault, kCollHang, kCollDivergence, kClientError,
+  kNone,
+  kLongPrefill,
+  kBigBatch,
+  kWarmUp,
+  kBurst,
+  kProfiler,
+  kShutdown,
+  kStraggler,
+  kSlowOperator,
+  kKernelRegression,
+  kGpuClock,
+  kSlowLink,
+  kIntraLink,
+  kNetPath,
+  kPause,
+  kCpuStarved,
+  kHostBound,
+  kIpc,
+  kMemoryPressure,
+  kHiddenSync,
+  kKvPressure,
+  kPrefillBlocking,
+  kSchedStall,
+  kSlowTokenizer,
+  kPreForward,
+  kGraphFallback,
+  kCompile,
+  kMoeSkew,
+  kDpSkew,
+  kPrefixMiss,
+  kRankDeath,
+  kOom,
+  kGpuHardware,
+  kGpuFault,
+  kCollHang,
+  kCollDivergence,
+  kClientError,
 };
 
 /// One row of the registry.
@@ -24,17 +57,18 @@ struct KindInfo {
   trace::FaultClass fault = trace::FaultClass::kNotAFault;
   std::vector<trace::FaultClass> accepted;
   const char* layer = "";
-  const char* what = "";                 ///< the mechanism, one line
-  std::vector<const char*> visible;      ///< places of the label
-  bool serving = true;                   ///< engines that serve requests can have it
-  bool sharded = true;                   ///< FSDP can have it
-  int ranks = 1;                         ///< needs at least so many
-  bool on_rank = false;                  ///< one rank is the culprit
+  const char* what = "";             ///< the mechanism, one line
+  std::vector<const char*> visible;  ///< places of the label
+  bool serving = true;               ///< engines that serve requests can have it
+  bool sharded = true;               ///< FSDP can have it
+  int ranks = 1;                     ///< needs at least so many
+  bool on_rank = false;              ///< one rank is the culprit
 };
 
 const std::vector<KindInfo>& Kinds();
 
-/// The row that a kind's or a class's name asks for. Errors: kUsage: unknown; a class that is not built; an engine or number of ranks that cannot have it.
+/// The row that a kind's or a class's name asks for. Errors: kUsage: unknown; a class that is not built; an engine or
+/// number of ranks that cannot have it.
 base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, int ranks);
 
 }  // namespace teller::inject::sim

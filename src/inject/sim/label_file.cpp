@@ -8,7 +8,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json OrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 Json Pairs(const std::vector<Interval>& intervals) {
   Json json = Json::array();
@@ -22,6 +24,17 @@ Json Steps(const std::vector<AbnormalStep>& steps) {
     Json ranks = Json::array();
     for (const Stay& stay : step.ranks) ranks.push_back({stay.begin, stay.end});
     json.push_back({{"index", step.index}, {"annotation", step.annotation}, {"ranks", std::move(ranks)}});
+  }
+  return json;
+}
+
+/// The places that the engine writes.
+Json Places(const KindInfo& kind, Engine engine) {
+  Json json = Json::array();
+  for (const std::string place : kind.visible) {
+    const bool served = place == "spans" || place == "metrics" || place == "requests";
+    if ((served && engine == Engine::kFsdp) || (place == "spans" && engine == Engine::kSglang)) continue;
+    json.push_back(place);
   }
   return json;
 }
@@ -70,7 +83,7 @@ std::string LabelText(const Truth& truth, const Layout& layout, const std::strin
                      {"ignore_steps", Json::array()},
                      {"explained_steps", truth.explained ? Steps(truth.steps) : Json::array()},
                      {"observer_ns", Pairs(truth.observer)},
-                     {"visible_in", kind.visible},
+                     {"visible_in", Places(kind, layout.engine)},
                      {"magnitude", truth.magnitude},
                      {"seed", truth.seed},
                      {"params", std::move(params)}};

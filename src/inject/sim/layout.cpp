@@ -8,17 +8,21 @@ namespace teller::inject::sim {
 namespace {
 
 constexpr int64_t kHidden = 4096;
-constexpr int64_t kWidth = 12288;     // of the feed-forward part
+constexpr int64_t kWidth = 12288;  // of the feed-forward part
 constexpr int64_t kVocabulary = 151936;
 constexpr int64_t kLayerBytes = 386'000'000;  // weights of one layer in 16 bits
 
-std::string Quoted(std::string_view name) { return fmt::format("\"{}\"", name); }
+std::string Quoted(std::string_view name) {
+  return fmt::format("\"{}\"", name);
+}
 
 std::string KernelArgs(int registers, int shared, int grid, int block) {
   return fmt::format(
-      ", \"registers per thread\": {}, \"shared memory\": {}, \"blocks per SM\": {:.6f}, \"warps per SM\": {:.6f}, \"grid\": [{}, 1, 1], "
+      ", \"registers per thread\": {}, \"shared memory\": {}, \"blocks per SM\": {:.6f}, \"warps per SM\": {:.6f}, "
+      "\"grid\": [{}, 1, 1], "
       "\"block\": [{}, 1, 1], \"est. achieved occupancy %\": {}",
-      registers, shared, grid / 132.0, grid * block / 32.0 / 132.0, grid, block, std::min(100, grid * block / 32 * 100 / 132 / 64));
+      registers, shared, grid / 132.0, grid * block / 32.0 / 132.0, grid, block,
+      std::min(100, grid * block / 32 * 100 / 132 / 64));
 }
 
 struct Form {
@@ -37,46 +41,151 @@ Form FormOf(Role role, Engine engine) {
   const char* linear = sglang ? "aten::linear" : vllm ? "aten::linear" : "aten::linear";
   const char* norm = vllm ? "_C::fused_add_rms_norm" : sglang ? "sgl_kernel::fused_add_rmsnorm" : "aten::rms_norm";
   const char* norm_kernel =
-      vllm ? "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 const*, float, int, int)"
-      : sglang ? "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*, __nv_bfloat16*, unsigned int, unsigned int, unsigned int, float, float)"
-               : "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*, c10::BFloat16*)";
+      vllm ? "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
+             "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 "
+             "const*, float, int, int)"
+      : sglang
+          ? "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*, "
+            "__nv_bfloat16*, unsigned int, unsigned int, unsigned int, float, float)"
+          : "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, "
+            "float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*, c10::BFloat16*)";
   switch (role) {
-    case Role::kEmbed: return {"aten::embedding", "aten::index_select", "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, -2, true>", "", 256, false};
+    case Role::kEmbed:
+      return {"aten::embedding",
+              "aten::index_select",
+              "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, "
+              "-2, true>",
+              "",
+              256,
+              false};
     case Role::kNorm: return {norm, "", norm_kernel, "triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", 64, false};
-    case Role::kQkv: return {linear, "aten::mm", "nvjet_tst_128x64_64x9_2x1_v_bz_TNN", "nvjet_tst_64x32_64x16_1x2_h_bz_TNN", 96, true};
-    case Role::kQkNorm: return {vllm ? "_C::rms_norm" : "sgl_kernel::rmsnorm", "", "void flashinfer::norm::QKRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*)", "", 64, false};
-    case Role::kRope: return {vllm ? "_C::rotary_embedding" : sglang ? "sgl_kernel::apply_rope_pos_ids_cos_sin_cache" : "aten::mul", "",
-                              vllm ? "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, c10::BFloat16*, c10::BFloat16 const*, int, long, long, int, int, int)"
-                              : sglang ? "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheEnhancedKernel<false, true, 128u, 8u, 16u, __nv_bfloat16, long>"
-                                       : "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >",
-                              "", 64, false};
-    case Role::kKvStore: return {vllm ? "_C_cache_ops::reshape_and_cache_flash" : sglang ? "aten::index_put_" : "aten::cat", "",
-                                 vllm ? "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>"
-                                 : sglang ? "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>((anonymous namespace)::StoreKVCacheParams)"
-                                          : "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>",
-                                 "", 64, false};
-    case Role::kAttn: return {vllm ? "vllm::unified_attention_with_output" : sglang ? "sglang::unified_attention_with_output" : "aten::scaled_dot_product_attention", vllm || sglang ? "" : "aten::_flash_attention_forward",
-                              vllm ? "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, cute::tuple<cute::C<128>, cute::C<128>, cute::C<128> >, 128, cutlass::bfloat16_t> > >"
-                              : sglang ? "void flashinfer::PrefillWithKVCacheKernel<flashinfer::CollectiveMainloop<flashinfer::AttentionKernelTraits<true, 128, 128, 128, 96> > >"
-                                       : "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t> >",
-                              "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, cutlass::bfloat16_t> >", 132, true};
-    case Role::kProj: return {linear, "aten::mm", "nvjet_tst_64x64_64x16_2x1_v_bz_TNN", "nvjet_tst_32x64_64x16_4x1_v_bz_TNN", 64, true};
-    case Role::kGateUp: return {linear, "aten::mm", "nvjet_tst_192x64_64x6_2x1_v_bz_TNN", "nvjet_tst_64x64_64x13_1x2_h_bz_TNN", 128, true};
-    case Role::kAct: return {vllm ? "_C::silu_and_mul" : sglang ? "sgl_kernel::silu_and_mul" : "aten::silu", "",
-                             vllm ? "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 const*, int)"
-                             : sglang ? "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &(float silu<float>(float const&))>"
-                                      : "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}>",
-                             "triton_poi_fused_mul_silu_1", 64, false};
-    case Role::kDown: return {linear, "aten::mm", "nvjet_tst_128x64_64x8_2x2_h_bz_splitK_TNN", "nvjet_tst_64x16_64x16_4x1_v_bz_TNN", 64, true};
-    case Role::kRoute: return {vllm ? "_moe_C::topk_softmax" : "sgl_kernel::topk_softmax", "", "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32, int>(float const*, bool const*, float*, int, int*, int*, int, int, int)", "", 16, false};
+    case Role::kQkv:
+      return {linear, "aten::mm", "nvjet_tst_128x64_64x9_2x1_v_bz_TNN", "nvjet_tst_64x32_64x16_1x2_h_bz_TNN", 96, true};
+    case Role::kQkNorm:
+      return {vllm ? "_C::rms_norm" : "sgl_kernel::rmsnorm",
+              "",
+              "void flashinfer::norm::QKRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*)",
+              "",
+              64,
+              false};
+    case Role::kRope:
+      return {vllm     ? "_C::rotary_embedding"
+              : sglang ? "sgl_kernel::apply_rope_pos_ids_cos_sin_cache"
+                       : "aten::mul",
+              "",
+              vllm     ? "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, "
+                         "c10::BFloat16*, c10::BFloat16 const*, int, long, long, int, int, int)"
+              : sglang ? "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheEnhancedKernel<false, true, 128u, 8u, "
+                         "16u, __nv_bfloat16, long>"
+                       : "void at::native::elementwise_kernel<128, 4, "
+                         "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, "
+                         "c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >",
+              "",
+              64,
+              false};
+    case Role::kKvStore:
+      return {
+          vllm     ? "_C_cache_ops::reshape_and_cache_flash"
+          : sglang ? "aten::index_put_"
+                   : "aten::cat",
+          "",
+          vllm ? "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>"
+          : sglang ? "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>((anonymous "
+                     "namespace)::StoreKVCacheParams)"
+                   : "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous "
+                     "namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>",
+          "",
+          64,
+          false};
+    case Role::kAttn:
+      return {vllm     ? "vllm::unified_attention_with_output"
+              : sglang ? "sglang::unified_attention_with_output"
+                       : "aten::scaled_dot_product_attention",
+              vllm || sglang ? "" : "aten::_flash_attention_forward",
+              vllm     ? "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, "
+                         "cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, cute::tuple<cute::C<128>, cute::C<128>, "
+                         "cute::C<128> >, 128, cutlass::bfloat16_t> > >"
+              : sglang ? "void "
+                         "flashinfer::PrefillWithKVCacheKernel<flashinfer::CollectiveMainloop<flashinfer::"
+                         "AttentionKernelTraits<true, 128, 128, 128, 96> > >"
+                       : "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<128, 128, 64, 4, "
+                         "false, false, cutlass::bfloat16_t> >",
+              "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, "
+              "cutlass::bfloat16_t> >",
+              132,
+              true};
+    case Role::kProj:
+      return {linear, "aten::mm", "nvjet_tst_64x64_64x16_2x1_v_bz_TNN", "nvjet_tst_32x64_64x16_4x1_v_bz_TNN", 64, true};
+    case Role::kGateUp:
+      return {linear, "aten::mm", "nvjet_tst_192x64_64x6_2x1_v_bz_TNN", "nvjet_tst_64x64_64x13_1x2_h_bz_TNN",
+              128,    true};
+    case Role::kAct:
+      return {vllm     ? "_C::silu_and_mul"
+              : sglang ? "sgl_kernel::silu_and_mul"
+                       : "aten::silu",
+              "",
+              vllm ? "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 "
+                     "vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 "
+                     "const*, int)"
+              : sglang
+                  ? "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &(float silu<float>(float const&))>"
+                  : "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous "
+                    "namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}>",
+              "triton_poi_fused_mul_silu_1",
+              64,
+              false};
+    case Role::kDown:
+      return {linear, "aten::mm", "nvjet_tst_128x64_64x8_2x2_h_bz_splitK_TNN", "nvjet_tst_64x16_64x16_4x1_v_bz_TNN",
+              64,     true};
+    case Role::kRoute:
+      return {vllm ? "_moe_C::topk_softmax" : "sgl_kernel::topk_softmax",
+              "",
+              "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32, int>(float const*, bool const*, float*, int, int*, "
+              "int*, int, int, int)",
+              "",
+              16,
+              false};
     case Role::kExpertUp:
-    case Role::kExpertDown: return {vllm ? "vllm::moe_forward" : "sglang::fused_experts", "", role == Role::kExpertUp ? "fused_moe_kernel" : "fused_moe_kernel_gptq_awq", "", 256, true};
+    case Role::kExpertDown:
+      return {vllm ? "vllm::moe_forward" : "sglang::fused_experts",
+              "",
+              role == Role::kExpertUp ? "fused_moe_kernel" : "fused_moe_kernel_gptq_awq",
+              "",
+              256,
+              true};
     case Role::kHead: return {linear, "aten::mm", "nvjet_tst_256x64_64x4_2x1_v_bz_TNN", "", 594, true};
-    case Role::kSample: return {"aten::argmax", "", "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, unsigned int, long, 4, 4> >", "", 16, false};
-    case Role::kCopy: return {"aten::copy_", "", "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>", "", 8, false};
-    case Role::kReduce: return {vllm ? "vllm::all_reduce" : "sglang::inplace_all_reduce", "c10d::allreduce_", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
-    case Role::kGather: return {"c10d::_allgather_base_", "", "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
-    case Role::kExchange: return {"c10d::alltoall_base_", "", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+    case Role::kSample:
+      return {"aten::argmax",
+              "",
+              "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, "
+              "unsigned int, long, 4, 4> >",
+              "",
+              16,
+              false};
+    case Role::kCopy:
+      return {
+          "aten::copy_",
+          "",
+          "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>",
+          "",
+          8,
+          false};
+    case Role::kReduce:
+      return {vllm ? "vllm::all_reduce" : "sglang::inplace_all_reduce",
+              "c10d::allreduce_",
+              "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+              "",
+              16,
+              false};
+    case Role::kGather:
+      return {"c10d::_allgather_base_",
+              "",
+              "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+              "",
+              16,
+              false};
+    case Role::kExchange:
+      return {"c10d::alltoall_base_", "", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
   }
   return {};
 }
@@ -89,7 +198,8 @@ Op Make(Role role, int layer, Engine engine) {
   op.outer = Quoted(form.outer);
   if (*form.inner != 0) op.inner = Quoted(form.inner);
   op.name = form.kernel;
-  const std::string args = IsCollective(role) ? KernelArgs(96, 82240, form.grid, 544) : KernelArgs(168, 98304, form.grid, 256);
+  const std::string args =
+      IsCollective(role) ? KernelArgs(96, 82240, form.grid, 544) : KernelArgs(168, 98304, form.grid, 256);
   op.text = {Quoted(form.kernel), args};
   op.other = {Quoted(*form.other == 0 ? form.kernel : form.other), args};
   op.driver = form.driver;
@@ -106,7 +216,9 @@ const char* Name(Engine engine) {
   }
 }
 
-bool IsCollective(Role role) { return role == Role::kReduce || role == Role::kGather || role == Role::kExchange; }
+bool IsCollective(Role role) {
+  return role == Role::kReduce || role == Role::kGather || role == Role::kExchange;
+}
 
 std::vector<Op> Program(const Layout& layout) {
   std::vector<Op> ops;
@@ -121,7 +233,8 @@ std::vector<Op> Program(const Layout& layout) {
       if (layer == 0) add(Role::kGather, 0);
       if (layer + 1 < layout.layers) add(Role::kGather, layer + 1);
     }
-    for (const Role role : {Role::kNorm, Role::kQkv, Role::kRope, Role::kKvStore, Role::kAttn, Role::kProj}) add(role, layer);
+    for (const Role role : {Role::kNorm, Role::kQkv, Role::kRope, Role::kKvStore, Role::kAttn, Role::kProj})
+      add(role, layer);
     if (cut) add(Role::kReduce, layer);
     add(Role::kNorm, layer);
     if (layout.experts) {
@@ -160,23 +273,29 @@ std::string Dims(Role role, const Layout& layout, const Shape& shape) {
     case Role::kDown: return fmt::format("[[{}, {}], [{}, {}]]", n, kWidth / parts, kWidth / parts, kHidden);
     case Role::kAct: return fmt::format("[[{}, {}]]", n, 2 * kWidth / parts);
     case Role::kAttn: return fmt::format("[[{}, {}, 128], [{}, {}, 128]]", n, 32 / parts, n, 8 / std::min(parts, 8));
-    case Role::kHead: return fmt::format("[[{}, {}], [{}, {}]]", shape.sequences, kHidden, kHidden, kVocabulary / parts);
+    case Role::kHead:
+      return fmt::format("[[{}, {}], [{}, {}]]", shape.sequences, kHidden, kHidden, kVocabulary / parts);
     case Role::kSample: return fmt::format("[[{}, {}]]", shape.sequences, kVocabulary);
     case Role::kGather: return fmt::format("[[{}]]", Bytes(role, layout, shape) / 2);
     default: return fmt::format("[[{}, {}]]", n, kHidden);
   }
 }
 
-std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, const std::vector<int>& group, const char* group_name) {
+std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, const std::vector<int>& group,
+                           const char* group_name) {
   const int64_t in = Bytes(role, layout, shape) / 2;
   const int64_t size = static_cast<int64_t>(group.size());
   const char* name = role == Role::kReduce ? "allreduce" : role == Role::kGather ? "_allgather_base" : "all_to_allv";
   // The profiler cuts long lists of ranks.
-  std::string ranks = group.size() <= 30 ? fmt::format("[{}]", fmt::join(group, ", "))
-                                         : fmt::format("[{}, ..., {}]", fmt::join(group.begin(), group.begin() + 28, ", "), group.back());
+  std::string ranks =
+      group.size() <= 30
+          ? fmt::format("[{}]", fmt::join(group, ", "))
+          : fmt::format("[{}, ..., {}]", fmt::join(group.begin(), group.begin() + 28, ", "), group.back());
   return fmt::format(
-      ", \"Collective name\": \"{}\", \"In msg nelems\": {}, \"Out msg nelems\": {}, \"Group size\": {}, \"dtype\": \"BFloat16\", \"In split "
-      "size\": \"[]\", \"Out split size\": \"[]\", \"Process Group Name\": \"{}\", \"Process Group Description\": \"undefined\", \"Process Group "
+      ", \"Collective name\": \"{}\", \"In msg nelems\": {}, \"Out msg nelems\": {}, \"Group size\": {}, \"dtype\": "
+      "\"BFloat16\", \"In split "
+      "size\": \"[]\", \"Out split size\": \"[]\", \"Process Group Name\": \"{}\", \"Process Group Description\": "
+      "\"undefined\", \"Process Group "
       "Ranks\": \"{}\"",
       name, in, role == Role::kGather ? in * size : in, size, group_name, ranks);
 }

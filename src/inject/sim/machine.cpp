@@ -8,14 +8,18 @@ namespace teller::inject::sim {
 
 namespace {
 
-constexpr int kCompute = 7;       // stream ids as the profiler numbers them
+constexpr int kCompute = 7;  // stream ids as the profiler numbers them
 constexpr int kTransfer = 20;
-constexpr double kServer = 0.7;   // servers launch with less Python between kernels than the plain transformer of the tables
+constexpr double kServer =
+    0.7;  // servers launch with less Python between kernels than the plain transformer of the tables
 
-const KernelText kToDevice = {"\"Memcpy HtoD (Pinned -> Device)\"", ", \"bytes\": 2048, \"memory bandwidth (GB/s)\": 1.28"};
+const KernelText kToDevice = {"\"Memcpy HtoD (Pinned -> Device)\"",
+                              ", \"bytes\": 2048, \"memory bandwidth (GB/s)\": 1.28"};
 const KernelText kToHost = {"\"Memcpy DtoH (Device -> Pinned)\"", ", \"bytes\": 64, \"memory bandwidth (GB/s)\": 0.05"};
 
-Nanos FromMicros(double us) { return static_cast<Nanos>(us * 1000); }
+Nanos FromMicros(double us) {
+  return static_cast<Nanos>(us * 1000);
+}
 
 }  // namespace
 
@@ -62,7 +66,9 @@ void Machine::WaitUntil(Rank& rank, Nanos when) {
   Spend(rank, 0.1);
 }
 
-double Machine::Between(Rank& rank) { return kServer * tables_.between_launches.Draw(rank.rng); }
+double Machine::Between(Rank& rank) {
+  return kServer * tables_.between_launches.Draw(rank.rng);
+}
 
 Nanos Machine::Start(Rank& rank, int stream, Nanos earliest) {
   const Nanos start = std::max(earliest, rank.device[stream] + FromMicros(tables_.kernel_to_kernel.Draw(rank.rng)));
@@ -125,8 +131,8 @@ void Machine::Launch(Rank& rank, const Op& op, const StepPlan& plan) {
   const std::string dims = Dims(op.role, layout_, plan.shape);
   rank.file->Operator(op.outer, begin, rank.host, outer, dims);
   if (!op.inner.empty()) rank.file->Operator(op.inner, entered, returned, rank.launch_id, dims);
-  rank.file->Call(op.driver ? "\"cudaLaunchKernelExC\"" : "\"cudaLaunchKernel\"", op.driver ? 430 : 211, called, returned, rank.launch_id,
-                  rank.launch, true);
+  rank.file->Call(op.driver ? "\"cudaLaunchKernelExC\"" : "\"cudaLaunchKernel\"", op.driver ? 430 : 211, called,
+                  returned, rank.launch_id, rank.launch, true);
   if (op.role == Role::kGather) {
     rank.file->Span("user_annotation", fmt::format("\"FSDP::all_gather (layers.{})\"", op.layer), begin, rank.host,
                     fmt::format("\"External id\": {}", outer));
@@ -137,7 +143,8 @@ void Machine::Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, 
   Rank& rank = ranks_[r];
   if (!in_graph) Launch(rank, op, plan);
   Nanos earliest = rank.start;
-  if (op.role == Role::kNorm && op.layer >= 0 && layout_.engine == Engine::kFsdp) earliest = std::max(earliest, rank.weights[op.layer]);
+  if (op.role == Role::kNorm && op.layer >= 0 && layout_.engine == Engine::kFsdp)
+    earliest = std::max(earliest, rank.weights[op.layer]);
   const Nanos start = Start(rank, 0, earliest);
   const double typical = tables_.Typical(op.role, plan.shape, layout_.engine == Engine::kFsdp ? 1 : layout_.parts);
   double us = typical * rank.speed * (typical < 20 ? tables_.short_spread : tables_.long_spread).Draw(rank.rng);
@@ -149,7 +156,8 @@ void Machine::Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, 
   if (slow) us *= effects.role_scale;
   rank.device[0] = start + FromMicros(us);
   if (rank.file == nullptr) return;
-  rank.file->Work("kernel", slow && effects.other_kernel ? op.other : op.text, kCompute, start, rank.device[0], rank.launch_id, rank.launch);
+  rank.file->Work("kernel", slow && effects.other_kernel ? op.other : op.text, kCompute, start, rank.device[0],
+                  rank.launch_id, rank.launch);
 }
 
 std::vector<int> Machine::Group(const Op& op, int replica) const {
@@ -159,7 +167,8 @@ std::vector<int> Machine::Group(const Op& op, int replica) const {
   return group;
 }
 
-std::vector<Nanos> Machine::Ring(const std::vector<int>& group, Nanos last, Nanos transfer, const Effects& effects) const {
+std::vector<Nanos> Machine::Ring(const std::vector<int>& group, Nanos last, Nanos transfer,
+                                 const Effects& effects) const {
   const size_t size = group.size();
   const size_t rounds = 2 * (size - 1);
   // A piece goes around the ring; whoever receives over the slow link passes everything on late.
@@ -181,7 +190,8 @@ std::vector<Nanos> Machine::Ring(const std::vector<int>& group, Nanos last, Nano
   return ends;
 }
 
-void Machine::Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan, const Effects& effects) {
+void Machine::Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan,
+                   const Effects& effects) {
   const int stream = op.role == Role::kGather ? 1 : 0;
   Nanos last = 0;
   for (const int r : group) {
@@ -192,13 +202,16 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
   const bool far = layout_.node(group.front()) != layout_.node(group.back());
   int64_t bytes = Bytes(op.role, layout_, plan.shape);
   if (op.role == Role::kGather) bytes *= static_cast<int64_t>(group.size()) - 1;
-  const double us = (tables_.collective_latency + static_cast<double>(bytes) * (far ? tables_.network_per_byte : tables_.node_per_byte)) *
+  const double us = (tables_.collective_latency +
+                     static_cast<double>(bytes) * (far ? tables_.network_per_byte : tables_.node_per_byte)) *
                     effects.transfer * tables_.collective_spread.Draw(ranks_[group.front()].rng);
   const Nanos transfer = FromMicros(us);
   std::vector<Nanos> ends(group.size(), last + transfer);
-  const bool slow = effects.link >= 0 && effects.link >= group.front() && effects.link <= group.back() && group.size() > 1;
+  const bool slow =
+      effects.link >= 0 && effects.link >= group.front() && effects.link <= group.back() && group.size() > 1;
   if (slow) ends = Ring(group, last, transfer, effects);
-  const std::string args = ranks_[group.front()].file != nullptr ? CollectiveArgs(op.role, layout_, plan.shape, group, group_name) : "";
+  const std::string args =
+      ranks_[group.front()].file != nullptr ? CollectiveArgs(op.role, layout_, plan.shape, group, group_name) : "";
   KernelText text = op.text;
   text.args += args;
   for (size_t i = 0; i < group.size(); ++i) {
@@ -207,7 +220,8 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
     const Nanos end = ends[i] + FromMicros(0.5 * tables_.end_spread.Draw(rank.rng));
     rank.device[stream] = end;
     if (op.role == Role::kGather) rank.weights[op.layer] = end;
-    if (rank.file != nullptr) rank.file->Work("kernel", text, stream == 0 ? kCompute : kTransfer, rank.start, end, rank.launch_id, rank.launch);
+    if (rank.file != nullptr)
+      rank.file->Work("kernel", text, stream == 0 ? kCompute : kTransfer, rank.start, end, rank.launch_id, rank.launch);
   }
 }
 
@@ -224,7 +238,8 @@ void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
     Spend(rank, 0.9 * us / rank.factor);
     const Nanos begin = rank.host;
     Spend(rank, 0.1 * us / rank.factor);
-    if (rank.file != nullptr) rank.file->Call("\"cuModuleLoadData\"", 37, begin, rank.host, rank.id, rank.correlation += 1, false);
+    if (rank.file != nullptr)
+      rank.file->Call("\"cuModuleLoadData\"", 37, begin, rank.host, rank.id, rank.correlation += 1, false);
   }
   if (!plan.graph || effects.no_graph) return;
   Spend(rank, 0.5 * Between(rank));
@@ -233,7 +248,8 @@ void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
   rank.launch_id = ++rank.id;
   Spend(rank, tables_.graph_launch.Draw(rank.rng));
   rank.start = rank.host + FromMicros(tables_.launch_to_start.Draw(rank.rng));
-  if (rank.file != nullptr) rank.file->Call("\"cudaGraphLaunch\"", 311, called, rank.host, rank.launch_id, rank.launch, true);
+  if (rank.file != nullptr)
+    rank.file->Call("\"cudaGraphLaunch\"", 311, called, rank.host, rank.launch_id, rank.launch, true);
 }
 
 void Machine::Finish(int r, const StepPlan& plan, Nanos begin) {
@@ -246,7 +262,8 @@ void Machine::Finish(int r, const StepPlan& plan, Nanos begin) {
   const uint64_t id = ++rank.id;
   const std::string name = "\"" + plan.name + "\"";
   if (layout_.engine == Engine::kSglang) {
-    rank.file->Span("user_annotation", "\"scheduler.run_batch\"", begin - 9 * base::kMicro, rank.host + 5 * base::kMicro, fmt::format("\"External id\": {}", id));
+    rank.file->Span("user_annotation", "\"scheduler.run_batch\"", begin - 9 * base::kMicro,
+                    rank.host + 5 * base::kMicro, fmt::format("\"External id\": {}", id));
   }
   rank.file->Span("user_annotation", name, begin, rank.host, fmt::format("\"External id\": {}", id));
   rank.file->DeviceSpan(name, kCompute, rank.first_work, rank.device[0], id);
@@ -288,7 +305,8 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
       Meet(op, all_, "0", plans.front(), effects);
       continue;
     }
-    for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica) Meet(op, Group(op, replica), "3", plans[replica], effects);
+    for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica)
+      Meet(op, Group(op, replica), "3", plans[replica], effects);
   }
   for (int r = 0; r < layout_.ranks; ++r) Finish(r, plans[r / per_replica], began[r]);
   return stays_;

@@ -17,29 +17,29 @@ struct Stop {
 
 /// What is wrong while a step runs. The defaults are a healthy machine.
 struct Effects {
-  int rank = -1;                  ///< whom host and device effects concern; -1 = all
-  double host = 1;                ///< factor on host work
-  double device = 1;              ///< factor on all computing kernels
-  double experts = 1;             ///< factor on the expert products
-  std::optional<Role> role;       ///< one operation, on all ranks
+  int rank = -1;             ///< whom host and device effects concern; -1 = all
+  double host = 1;           ///< factor on host work
+  double device = 1;         ///< factor on all computing kernels
+  double experts = 1;        ///< factor on the expert products
+  std::optional<Role> role;  ///< one operation, on all ranks
   double role_scale = 1;
-  bool other_kernel = false;      ///< it is another kernel that is slow
-  int link = -1;                  ///< ring link from this rank to the next of its group
-  bool both_links = false;        ///< also the one that leads to it
+  bool other_kernel = false;  ///< it is another kernel that is slow
+  int link = -1;              ///< ring link from this rank to the next of its group
+  bool both_links = false;    ///< also the one that leads to it
   double link_scale = 1;
-  double transfer = 1;            ///< factor on all transfers
-  bool no_graph = false;          ///< kernels are launched one by one
-  int syncs = 0;                  ///< tiny copies that wait for the device, spread over the step
-  Nanos in_step = 0;              ///< host work at one place, before the forward pass
-  Nanos before_step = 0;          ///< host work between steps, in the scheduler's process
-  Nanos load_module = 0;          ///< a compiler run and a module load before the forward pass
+  double transfer = 1;    ///< factor on all transfers
+  bool no_graph = false;  ///< kernels are launched one by one
+  int syncs = 0;          ///< tiny copies that wait for the device, spread over the step
+  Nanos in_step = 0;      ///< host work at one place, before the forward pass
+  Nanos before_step = 0;  ///< host work between steps, in the scheduler's process
+  Nanos load_module = 0;  ///< a compiler run and a module load before the forward pass
 };
 
 /// One step of one replica.
 struct StepPlan {
-  std::string name;   ///< of the annotation
+  std::string name;  ///< of the annotation
   Shape shape;
-  bool graph = false; ///< replayed as one graph
+  bool graph = false;  ///< replayed as one graph
   bool warm_up = false;
 };
 
@@ -49,14 +49,15 @@ struct Stay {
   Nanos end = 0;
 };
 
-/// Ranks with a host thread, a compute stream and a stream for collectives. Every operation is computed on every rank in program
-/// order; collectives wait for the last rank, so lateness spreads by itself. Draws come from one generator a rank: the result
-/// does not depend on who is written to disk. Threads: confined.
+/// Ranks with a host thread, a compute stream and a stream for collectives. Every operation is computed on every rank
+/// in program order; collectives wait for the last rank, so lateness spreads by itself. Draws come from one generator a
+/// rank: the result does not depend on who is written to disk. Threads: confined.
 class Machine {
  public:
   Machine(Layout layout, uint64_t seed);
 
-  /// Runs a step of every replica. Ranks begin at `begin` or when they are done with the step before. `files` is empty or has one file a rank.
+  /// Runs a step of every replica. Ranks begin at `begin` or when they are done with the step before. `files` is empty
+  /// or has one file a rank.
   const std::vector<Stay>& Step(const std::vector<StepPlan>& plans, Nanos begin, const Effects& effects,
                                 std::vector<std::unique_ptr<TraceFile>>& files);
   /// Adds stops of one rank's host, in order of time.
@@ -98,7 +99,8 @@ class Machine {
   void Launch(Rank& rank, const Op& op, const StepPlan& plan);
   Nanos Start(Rank& rank, int stream, Nanos earliest);
   void Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, const Effects& effects);
-  void Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan, const Effects& effects);
+  void Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan,
+            const Effects& effects);
   std::vector<Nanos> Ring(const std::vector<int>& group, Nanos last, Nanos transfer, const Effects& effects) const;
   void Prepare(int r, const StepPlan& plan, const Effects& effects);
   void Finish(int r, const StepPlan& plan, Nanos begin);

@@ -13,11 +13,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::tm Calendar(Nanos at) { return fmt::gmtime(static_cast<std::time_t>(at / base::kSecond)); }
+std::tm Calendar(Nanos at) {
+  return fmt::gmtime(static_cast<std::time_t>(at / base::kSecond));
+}
 
-double Seconds(Nanos time) { return static_cast<double>(time) / 1e9; }
+double Seconds(Nanos time) {
+  return static_cast<double>(time) / 1e9;
+}
 
-Json Attribute(const char* key, const char* type, Json value) { return {{"key", key}, {"value", {{type, std::move(value)}}}}; }
+Json Attribute(const char* key, const char* type, Json value) {
+  return {{"key", key}, {"value", {{type, std::move(value)}}}};
+}
 
 }  // namespace
 
@@ -44,18 +50,27 @@ std::string LogFile::Text() const {
 base::Status WriteFile(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   const bool written = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (file == nullptr || std::fclose(file) != 0 || !written) return base::Error{base::Code::kUnreadable, "cannot be written; is the disk full?", path};
+  if (file == nullptr || std::fclose(file) != 0 || !written)
+    return base::Error{base::Code::kUnreadable, "cannot be written; is the disk full?", path};
   return {};
 }
 
-std::string StampVllm(Nanos at) { return fmt::format("{:%m-%d %H:%M:%S}", Calendar(at)); }
+std::string StampVllm(Nanos at) {
+  return fmt::format("{:%m-%d %H:%M:%S}", Calendar(at));
+}
 std::string StampSglang(Nanos at, bool fraction) {
   const std::string seconds = fmt::format("{:%Y-%m-%d %H:%M:%S}", Calendar(at));
   return fraction ? fmt::format("{}.{:03}", seconds, at / base::kMilli % 1000) : seconds;
 }
-std::string StampPython(Nanos at) { return fmt::format("{:%Y-%m-%d %H:%M:%S},{:03}", Calendar(at), at / base::kMilli % 1000); }
-std::string StampKernel(Nanos at) { return fmt::format("{:%Y-%m-%dT%H:%M:%S},{:06}+00:00", Calendar(at), at / base::kMicro % 1000000); }
-std::string StampTorch(Nanos at) { return fmt::format("{:%m%d %H:%M:%S}.{:09}", Calendar(at), at % base::kSecond); }
+std::string StampPython(Nanos at) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S},{:03}", Calendar(at), at / base::kMilli % 1000);
+}
+std::string StampKernel(Nanos at) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S},{:06}+00:00", Calendar(at), at / base::kMicro % 1000000);
+}
+std::string StampTorch(Nanos at) {
+  return fmt::format("{:%m%d %H:%M:%S}.{:09}", Calendar(at), at % base::kSecond);
+}
 
 std::string SpanLine(const Request& r, uint64_t seed, int pid) {
   base::Rng rng(seed);
@@ -64,16 +79,17 @@ std::string SpanLine(const Request& r, uint64_t seed, int pid) {
     return text.substr(0, digits);
   };
   const Nanos sent = r.tokens.back();
-  Json attributes = Json::array({Attribute("gen_ai.latency.time_to_first_token", "doubleValue", Seconds(r.tokens.front() - r.arrival)),
-                                 Attribute("gen_ai.latency.e2e", "doubleValue", Seconds(sent - r.arrival)),
-                                 Attribute("gen_ai.latency.time_in_queue", "doubleValue", Seconds(r.admitted - r.queued)),
-                                 Attribute("gen_ai.usage.prompt_tokens", "intValue", std::to_string(r.prompt)),
-                                 Attribute("gen_ai.usage.completion_tokens", "intValue", std::to_string(r.made)),
-                                 Attribute("gen_ai.latency.time_in_model_prefill", "doubleValue", Seconds(r.first - r.admitted)),
-                                 Attribute("gen_ai.latency.time_in_model_decode", "doubleValue", Seconds(r.finished - r.first)),
-                                 Attribute("gen_ai.latency.time_in_model_inference", "doubleValue", Seconds(r.finished - r.admitted)),
-                                 Attribute("gen_ai.request.id", "stringValue", "cmpl-" + r.id + "-0"),
-                                 Attribute("gen_ai.request.max_tokens", "intValue", std::to_string(r.output))});
+  Json attributes = Json::array(
+      {Attribute("gen_ai.latency.time_to_first_token", "doubleValue", Seconds(r.tokens.front() - r.arrival)),
+       Attribute("gen_ai.latency.e2e", "doubleValue", Seconds(sent - r.arrival)),
+       Attribute("gen_ai.latency.time_in_queue", "doubleValue", Seconds(r.admitted - r.queued)),
+       Attribute("gen_ai.usage.prompt_tokens", "intValue", std::to_string(r.prompt)),
+       Attribute("gen_ai.usage.completion_tokens", "intValue", std::to_string(r.made)),
+       Attribute("gen_ai.latency.time_in_model_prefill", "doubleValue", Seconds(r.first - r.admitted)),
+       Attribute("gen_ai.latency.time_in_model_decode", "doubleValue", Seconds(r.finished - r.first)),
+       Attribute("gen_ai.latency.time_in_model_inference", "doubleValue", Seconds(r.finished - r.admitted)),
+       Attribute("gen_ai.request.id", "stringValue", "cmpl-" + r.id + "-0"),
+       Attribute("gen_ai.request.max_tokens", "intValue", std::to_string(r.output))});
   Json span = {{"traceId", hex(32)},
                {"spanId", hex(16)},
                {"name", "llm_request"},
@@ -83,23 +99,30 @@ std::string SpanLine(const Request& r, uint64_t seed, int pid) {
                {"attributes", std::move(attributes)},
                {"status", Json::object()},
                {"flags", 256}};
-  Json resource = {{"attributes", Json::array({Attribute("telemetry.sdk.language", "stringValue", "python"), Attribute("service.name", "stringValue", "vllm"),
+  Json resource = {{"attributes", Json::array({Attribute("telemetry.sdk.language", "stringValue", "python"),
+                                               Attribute("service.name", "stringValue", "vllm"),
                                                Attribute("vllm.process_id", "stringValue", std::to_string(pid))})}};
   Json scope = {{"scope", {{"name", "vllm.tracing.otel"}}}, {"spans", Json::array({std::move(span)})}};
-  Json line = {{"resourceSpans", Json::array({{{"resource", std::move(resource)}, {"scopeSpans", Json::array({std::move(scope)})}}})}};
+  Json line = {{"resourceSpans",
+                Json::array({{{"resource", std::move(resource)}, {"scopeSpans", Json::array({std::move(scope)})}}})}};
   return line.dump() + "\n";
 }
 
 std::string FinishLine(const Request& r) {
   return fmt::format(
-      "Finish: obj=GenerateReqInput(rid='{}', session_id=None, sampling_params={{'max_new_tokens': {}, 'ignore_eos': True, 'temperature': 0}}, "
-      "return_logprob=False, stream=True, log_metrics=True), out={{'meta_info': {{'id': '{}', 'finish_reason': {{'type': 'length', 'length': {}}}, "
-      "'prompt_tokens': {}, 'weight_version': 'default', 'num_retractions': {}, 'forward_entry_time': {:.7f}, 'prefill_finished_time': {:.7f}, "
-      "'queue_time': {:.7f}, 'completion_tokens': {}, 'cached_tokens': {}, 'dp_rank': None, 'e2e_latency': {:.7f}, 'request_received_ts': {:.7f}, "
-      "'first_token_latency': {:.7f}, 'api_server_dispatch_finish_ts': {:.7f}, 'response_sent_to_client_ts': {:.7f}, 'request_finished_ts': {:.7f}}}}}",
-      r.id, r.output, r.id, r.made, r.prompt, r.retractions, Seconds(r.admitted), Seconds(r.first), Seconds(r.admitted - r.queued), r.made, r.cached,
-      Seconds(r.tokens.back() - r.arrival), Seconds(r.arrival), Seconds(r.tokens.front() - r.arrival), Seconds(r.queued), Seconds(r.tokens.front()),
-      Seconds(r.tokens.back()));
+      "Finish: obj=GenerateReqInput(rid='{}', session_id=None, sampling_params={{'max_new_tokens': {}, 'ignore_eos': "
+      "True, 'temperature': 0}}, "
+      "return_logprob=False, stream=True, log_metrics=True), out={{'meta_info': {{'id': '{}', 'finish_reason': "
+      "{{'type': 'length', 'length': {}}}, "
+      "'prompt_tokens': {}, 'weight_version': 'default', 'num_retractions': {}, 'forward_entry_time': {:.7f}, "
+      "'prefill_finished_time': {:.7f}, "
+      "'queue_time': {:.7f}, 'completion_tokens': {}, 'cached_tokens': {}, 'dp_rank': None, 'e2e_latency': {:.7f}, "
+      "'request_received_ts': {:.7f}, "
+      "'first_token_latency': {:.7f}, 'api_server_dispatch_finish_ts': {:.7f}, 'response_sent_to_client_ts': {:.7f}, "
+      "'request_finished_ts': {:.7f}}}}}",
+      r.id, r.output, r.id, r.made, r.prompt, r.retractions, Seconds(r.admitted), Seconds(r.first),
+      Seconds(r.admitted - r.queued), r.made, r.cached, Seconds(r.tokens.back() - r.arrival), Seconds(r.arrival),
+      Seconds(r.tokens.front() - r.arrival), Seconds(r.queued), Seconds(r.tokens.front()), Seconds(r.tokens.back()));
 }
 
 std::string TruthLine(const Request& r) {
@@ -118,7 +141,9 @@ std::string Scrape(Engine engine, const std::vector<Sample>& samples) {
   for (const Sample& s : samples) {
     if (engine == Engine::kVllm) {
       const std::string labels = fmt::format("{{engine=\"{}\",model_name=\"model\"}}", s.replica);
-      const auto add = [&](const char* name, double value) { text += fmt::format("vllm:{}{} {}\n", name, labels, value); };
+      const auto add = [&](const char* name, double value) {
+        text += fmt::format("vllm:{}{} {}\n", name, labels, value);
+      };
       add("num_requests_running", static_cast<double>(s.running));
       add("num_requests_waiting", static_cast<double>(s.waiting));
       add("kv_cache_usage_perc", s.usage);
@@ -129,8 +154,11 @@ std::string Scrape(Engine engine, const std::vector<Sample>& samples) {
       add("generation_tokens_total", static_cast<double>(s.made_tokens));
       continue;
     }
-    const std::string labels = fmt::format("{{engine_type=\"unified\",model_name=\"model\",pp_rank=\"0\",tp_rank=\"0\",dp_rank=\"{}\"}}", s.replica);
-    const auto add = [&](const char* name, double value) { text += fmt::format("sglang:{}{} {}\n", name, labels, value); };
+    const std::string labels = fmt::format(
+        "{{engine_type=\"unified\",model_name=\"model\",pp_rank=\"0\",tp_rank=\"0\",dp_rank=\"{}\"}}", s.replica);
+    const auto add = [&](const char* name, double value) {
+      text += fmt::format("sglang:{}{} {}\n", name, labels, value);
+    };
     add("num_running_reqs", static_cast<double>(s.running));
     add("num_queue_reqs", static_cast<double>(s.waiting));
     add("token_usage", s.usage);

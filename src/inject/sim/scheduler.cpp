@@ -23,7 +23,8 @@ bool Scheduler::Grow(Request* request, int64_t tokens) {
 bool Scheduler::Retract(Batch& batch, const Request* keep) {
   for (size_t k = running_.size(); k-- > 0;) {
     Request* victim = running_[k];
-    const bool taken = std::any_of(batch.parts.begin(), batch.parts.end(), [&](const Batch::Part& p) { return p.request == victim; });
+    const bool taken =
+        std::any_of(batch.parts.begin(), batch.parts.end(), [&](const Batch::Part& p) { return p.request == victim; });
     if (victim == keep || taken) continue;
     used_ -= victim->blocks;
     batch.gained += victim->blocks * kBlock;

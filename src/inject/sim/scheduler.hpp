@@ -12,11 +12,11 @@ namespace teller::inject::sim {
 /// A request on its way through one replica. Times are true ones; 0 = not yet.
 struct Request {
   std::string id;
-  Nanos send = 0;      ///< by the client
-  Nanos arrival = 0;   ///< at the server
-  Nanos queued = 0;    ///< at the scheduler, after the front end
+  Nanos send = 0;     ///< by the client
+  Nanos arrival = 0;  ///< at the server
+  Nanos queued = 0;   ///< at the scheduler, after the front end
   Nanos admitted = 0;
-  Nanos first = 0;     ///< first token made
+  Nanos first = 0;  ///< first token made
   Nanos finished = 0;
   int64_t prompt = 0;
   int64_t output = 0;
@@ -32,8 +32,8 @@ struct Request {
 };
 
 struct SchedulerOptions {
-  int64_t budget = 2048;       ///< new tokens a step
-  int64_t blocks = 6000;       ///< of the KV cache
+  int64_t budget = 2048;  ///< new tokens a step
+  int64_t blocks = 6000;  ///< of the KV cache
   size_t most_running = 48;
   bool prompts_first = false;  ///< a step holds prompts or decoding sequences, never both
   bool chunks = true;          ///< prompts are cut to the budget
@@ -58,8 +58,8 @@ struct Batch {
   int64_t gained = 0;  ///< tokens whose room a retraction freed
 };
 
-/// Continuous batching with chunked prompts over a paged KV cache: sequences that find no block throw out the youngest one, which
-/// is computed again. Requests are not owned. Threads: confined.
+/// Continuous batching with chunked prompts over a paged KV cache: sequences that find no block throw out the youngest
+/// one, which is computed again. Requests are not owned. Threads: confined.
 class Scheduler {
  public:
   explicit Scheduler(SchedulerOptions options) : options_(options) {}

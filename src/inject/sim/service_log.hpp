@@ -15,8 +15,8 @@ struct Processes {
   std::vector<int> workers;  ///< one a rank
 };
 
-/// Writes what the processes of one service log, in the grammar of their engine: one log for a server, one a rank for FSDP, and the
-/// kernel's. Threads: confined.
+/// Writes what the processes of one service log, in the grammar of their engine: one log for a server, one a rank for
+/// FSDP, and the kernel's. Threads: confined.
 class ServiceLog {
  public:
   ServiceLog(Layout layout, Processes processes, uint64_t seed);

@@ -14,7 +14,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-base::Error Usage(std::string text) { return {base::Code::kUsage, std::move(text)}; }
+base::Error Usage(std::string text) {
+  return {base::Code::kUsage, std::move(text)};
+}
 
 /// The kinds that the options ask for; cases take them in turn.
 base::Result<std::vector<const KindInfo*>> Wanted(const SimulateOptions& options) {
@@ -50,8 +52,12 @@ base::Result<Simulated> Simulate(const SimulateOptions& options, const std::stri
   std::error_code error;
   if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder};
   Draft draft{folder + ".part"};
-  if (fs::exists(draft.path, error)) return base::Error{base::Code::kUsage, "is left over from a run that was stopped, or another one is at work; remove it first", draft.path.string()};
-  if (!fs::create_directories(draft.path, error)) return base::Error{base::Code::kUnreadable, "cannot be written", draft.path.string()};
+  if (fs::exists(draft.path, error))
+    return base::Error{base::Code::kUsage,
+                       "is left over from a run that was stopped, or another one is at work; remove it first",
+                       draft.path.string()};
+  if (!fs::create_directories(draft.path, error))
+    return base::Error{base::Code::kUnreadable, "cannot be written", draft.path.string()};
   std::vector<uint64_t> seeds(options.count);
   base::Rng rng(options.seed);
   for (uint64_t& seed : seeds) seed = rng.Next();

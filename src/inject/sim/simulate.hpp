@@ -15,9 +15,9 @@ struct SimulateOptions {
   std::optional<double> magnitude;  ///< above 0 (barely visible) to 1 (fatal); drawn when not given
   int count = 1;
   uint64_t seed = 1;
-  int steps = 60;                   ///< recorded ones
-  double lost = 0;                  ///< share of events that the profiler lost
-  double late = 0;                  ///< share of log lines that arrive late
+  int steps = 60;   ///< recorded ones
+  double lost = 0;  ///< share of events that the profiler lost
+  double late = 0;  ///< share of log lines that arrive late
   unsigned threads = 0;
 };
 
@@ -26,9 +26,10 @@ struct Simulated {
   uint64_t trace_bytes = 0;
 };
 
-/// Writes `count` labelled cases as folders below `folder`, which must not exist. Each case has its own generator, seeded by the
-/// seed and its number: the bytes do not depend on threads. All appear at once when all are whole, or none.
-/// Errors: kUsage (FindKind; a folder that is there; ranks that make no replicas), kUnreadable (cannot be written).
+/// Writes `count` labelled cases as folders below `folder`, which must not exist. Each case has its own generator,
+/// seeded by the seed and its number: the bytes do not depend on threads. All appear at once when all are whole, or
+/// none. Errors: kUsage (FindKind; a folder that is there; ranks that make no replicas), kUnreadable (cannot be
+/// written).
 base::Result<Simulated> Simulate(const SimulateOptions& options, const std::string& folder);
 
 }  // namespace teller::inject::sim

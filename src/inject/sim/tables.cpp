@@ -13,9 +13,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::array<const char*, kRoles> kNames = {"embed", "norm",    "gemm_qkv",     "qk_norm", "rope",      "kv_store", "attn",
-                                                    "gemm_o", "gemm_gate_up", "act",  "gemm_down", "route",    "moe_up",
-                                                    "moe_down", "lm_head", "sample",    "copy",    "",          "",         ""};
+constexpr std::array<const char*, kRoles> kNames = {
+    "embed",   "norm",         "gemm_qkv", "qk_norm",   "rope",  "kv_store", "attn",
+    "gemm_o",  "gemm_gate_up", "act",      "gemm_down", "route", "moe_up",   "moe_down",
+    "lm_head", "sample",       "copy",     "",          "",      ""};
 
 /// Parallel products shrink with the part of the weights that a rank holds.
 bool IsCut(Role role) {
@@ -79,12 +80,16 @@ double Quantiles::Draw(Rng& rng) const {
   return values[k - 1] + std::clamp(part, 0.0, 1.0) * (values[k] - values[k - 1]);
 }
 
-double Quantiles::Median() const { return values[grid.size() / 2 - 1]; }
+double Quantiles::Median() const {
+  return values[grid.size() / 2 - 1];
+}
 
 double Tables::Typical(Role role, const Shape& shape, int parts) const {
   const Cost& c = cost[static_cast<size_t>(role)];
-  const auto tokens = static_cast<double>(role == Role::kHead || role == Role::kSample ? shape.sequences : shape.tokens);
-  const double work = c.token * tokens + c.context * static_cast<double>(shape.context) + c.pair * static_cast<double>(shape.pairs);
+  const auto tokens =
+      static_cast<double>(role == Role::kHead || role == Role::kSample ? shape.sequences : shape.tokens);
+  const double work =
+      c.token * tokens + c.context * static_cast<double>(shape.context) + c.pair * static_cast<double>(shape.pairs);
   const double cut = IsCut(role) ? parts : 1;
   // Reading the weights and computing overlap; a soft maximum of both. Launching a kernel alone takes about 2 us.
   const double floor = std::max(2.0, c.floor / cut);

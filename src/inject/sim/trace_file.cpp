@@ -20,18 +20,23 @@ TraceFile::TraceFile(std::string path, TraceOwner owner, Nanos start)
   base_ = start / (1000 * base::kSecond) * (1000 * base::kSecond) - 7'000'000 * base::kSecond;
   buffer_.reserve(kPiece + 4096);
   buffer_ = fmt::format(
-      "{{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n    {{\"id\": {}, \"name\": \"{}\", \"totalGlobalMem\": 85017624576, "
-      "\"computeMajor\": 9, \"computeMinor\": 0, \"maxThreadsPerBlock\": 1024, \"warpSize\": 32, \"numSms\": 132}}\n  ],\n"
+      "{{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [\n    {{\"id\": {}, \"name\": \"{}\", \"totalGlobalMem\": "
+      "85017624576, "
+      "\"computeMajor\": 9, \"computeMinor\": 0, \"maxThreadsPerBlock\": 1024, \"warpSize\": 32, \"numSms\": 132}}\n  "
+      "],\n"
       "  \"cupti_version\": 26,\n  \"cuda_runtime_version\": 12080,\n  \"cuda_driver_version\": 12080,\n"
-      "  \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}, \"pg_count\": 2, \"pg_config\": {}, "
+      "  \"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}, \"pg_count\": 2, "
+      "\"pg_config\": {}, "
       "\"nccl_version\": \"2.26.2\"}},\n  \"record_shapes\": 1,\n  \"displayTimeUnit\": \"ms\",\n"
       "  \"baseTimeNanoseconds\": {},\n  \"traceEvents\": [",
       owner_.device, owner_.device_name, owner_.rank, owner_.world, owner_.groups, base_);
   const auto named = [&](int pid, const std::string& labels, const char* lead) {
     buffer_ += fmt::format("{}\n  {{\"name\": \"process_name\", \"ph\": \"M\", \"ts\": ", lead);
     Stamp(start - base_);
-    buffer_ += fmt::format(", \"pid\": {}, \"tid\": 0, \"args\": {{\"name\": \"{}\"}}}},\n  {{\"name\": \"process_labels\", \"ph\": \"M\", \"ts\": ", pid,
-                           owner_.process);
+    buffer_ += fmt::format(
+        ", \"pid\": {}, \"tid\": 0, \"args\": {{\"name\": \"{}\"}}}},\n  {{\"name\": \"process_labels\", \"ph\": "
+        "\"M\", \"ts\": ",
+        pid, owner_.process);
     Stamp(start - base_);
     buffer_ += fmt::format(", \"pid\": {}, \"tid\": 0, \"args\": {{\"labels\": \"{}\"}}}}", pid, labels);
   };
@@ -39,7 +44,9 @@ TraceFile::TraceFile(std::string path, TraceOwner owner, Nanos start)
   named(owner_.device, fmt::format("GPU {}", owner_.device), ",");
 }
 
-bool TraceFile::Lost() { return owner_.lost > 0 && rng_.Unit() < owner_.lost; }
+bool TraceFile::Lost() {
+  return owner_.lost > 0 && rng_.Unit() < owner_.lost;
+}
 
 void TraceFile::Number(uint64_t value) {
   char text[24];
@@ -58,7 +65,8 @@ void TraceFile::Stamp(Nanos at) {
   buffer_.append(text, end);
 }
 
-void TraceFile::Begin(std::string_view category, std::string_view quoted_name, int64_t pid, int64_t tid, Nanos begin, Nanos end) {
+void TraceFile::Begin(std::string_view category, std::string_view quoted_name, int64_t pid, int64_t tid, Nanos begin,
+                      Nanos end) {
   const Nanos first = owner_.clock.Read(begin) - base_;
   const Nanos last = owner_.clock.Read(end) - base_;
   buffer_ += ",\n  {\"ph\": \"X\", \"cat\": \"";
@@ -88,7 +96,8 @@ void TraceFile::Piece() {
   buffer_.clear();
 }
 
-void TraceFile::Span(std::string_view category, std::string_view quoted_name, Nanos begin, Nanos end, std::string_view args) {
+void TraceFile::Span(std::string_view category, std::string_view quoted_name, Nanos begin, Nanos end,
+                     std::string_view args) {
   Begin(category, quoted_name, owner_.pid, owner_.pid, begin, end);
   buffer_ += ", \"args\": {";
   buffer_ += args;
@@ -110,7 +119,8 @@ void TraceFile::Operator(std::string_view quoted_name, Nanos begin, Nanos end, u
   Close();
 }
 
-void TraceFile::Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos end, uint64_t id, uint64_t correlation, bool flow) {
+void TraceFile::Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos end, uint64_t id, uint64_t correlation,
+                     bool flow) {
   if (Lost()) return;
   Begin("cuda_runtime", quoted_name, owner_.pid, owner_.pid, begin, end);
   buffer_ += ", \"args\": {\"External id\": ";
@@ -134,7 +144,8 @@ void TraceFile::Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos 
   Close();
 }
 
-void TraceFile::Work(std::string_view category, const KernelText& text, int stream, Nanos begin, Nanos end, uint64_t id, uint64_t correlation) {
+void TraceFile::Work(std::string_view category, const KernelText& text, int stream, Nanos begin, Nanos end, uint64_t id,
+                     uint64_t correlation) {
   if (Lost()) return;
   Begin(category, text.name, owner_.device, stream, begin, end);
   buffer_ += ", \"args\": {\"External id\": ";

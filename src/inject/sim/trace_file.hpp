@@ -27,11 +27,11 @@ struct TraceOwner {
   int world = 1;
   int device = 0;
   int pid = 0;
-  std::string process;       ///< its name in the metadata
+  std::string process;  ///< its name in the metadata
   std::string device_name;
-  std::string groups;        ///< JSON list for pg_config
+  std::string groups;  ///< JSON list for pg_config
   HostClock clock;
-  double lost = 0;           ///< share of events that the profiler lost
+  double lost = 0;  ///< share of events that the profiler lost
   uint64_t seed = 1;
 };
 
@@ -41,9 +41,9 @@ struct KernelText {
   std::string args;  ///< members after "correlation", each with a comma before it
 };
 
-/// Writes one rank's events as a Kineto trace. Text goes to disk in pieces, so memory stays bounded however long the run;
-/// the file is open only while a piece is written, so any number of ranks fit. Times are true ones: the owner's clock is applied here.
-/// Threads: confined.
+/// Writes one rank's events as a Kineto trace. Text goes to disk in pieces, so memory stays bounded however long the
+/// run; the file is open only while a piece is written, so any number of ranks fit. Times are true ones: the owner's
+/// clock is applied here. Threads: confined.
 class TraceFile {
  public:
   TraceFile(std::string path, TraceOwner owner, Nanos start);
@@ -53,9 +53,11 @@ class TraceFile {
   /// An operator with its inputs' sizes (a JSON list).
   void Operator(std::string_view quoted_name, Nanos begin, Nanos end, uint64_t id, std::string_view dims);
   /// A call of the runtime; `flow` adds the arrow's tail.
-  void Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos end, uint64_t id, uint64_t correlation, bool flow);
+  void Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos end, uint64_t id, uint64_t correlation,
+            bool flow);
   /// Work on the device. `category` is kernel or gpu_memcpy.
-  void Work(std::string_view category, const KernelText& text, int stream, Nanos begin, Nanos end, uint64_t id, uint64_t correlation);
+  void Work(std::string_view category, const KernelText& text, int stream, Nanos begin, Nanos end, uint64_t id,
+            uint64_t correlation);
   void DeviceSpan(std::string_view quoted_name, int stream, Nanos begin, Nanos end, uint64_t id);
   /// Writes what is left and the end. Errors: kUnreadable (disk full, folder gone); also of earlier pieces.
   base::Status Finish();
