@@ -3,7 +3,9 @@
 import argparse
 import operator
 import os
+import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +19,9 @@ MIN_OF_SCAN = 0.50  # bytes per second against the scan's
 MAX_RSS = 0.50  # peak resident memory against the uncompressed size
 MIN_TWO_THREADS = 1.6  # against one thread
 MIN_OF_NSYS_SCAN = 0.60  # rows per second of reading an export against the bare scan's
+MIN_SIMULATED = 200  # MB/s on two cores, unless the disk is the bound
+MIN_OF_DISK = 0.8
+MAX_SIMULATED_MB = 300
 MAX_RETIME = 5.0  # seconds of re-timing against building the trees
 MIN_OF_HTA = 30.0
 MAX_GROWTH = 1.25  # seconds per byte of the largest size against the smallest
@@ -113,6 +118,27 @@ def measure_retime(spans, targets):
     targets.check("time of re-timing against building the trees", ratio, MAX_RETIME, operator.le)
 
 
+def measure_simulate(folder, targets):
+    """Simulated traces against dd writing as many bytes into the same folder, both into the page cache; memory of 1,000 ranks."""
+    cases, copy = f"{folder}/cases", f"{folder}/copy"
+    seconds, rss, _ = timed([f"{BUILD}/teller", "lab", "simulate", "--engine", "vllm", "--ranks", "1000", "--steps", "20", "-q", "-o", cases])
+    size = sum(f.stat().st_size for f in pathlib.Path(cases).rglob("*.json"))
+    shutil.rmtree(cases)
+    four, _, _ = timed([f"{BUILD}/teller", "lab", "simulate", "--engine", "vllm", "--ranks", "256", "--steps", "20", "--count", "4", "-q", "-o", cases])
+    size_of_four = sum(f.stat().st_size for f in pathlib.Path(cases).rglob("*.json"))
+    shutil.rmtree(cases)
+    disk, _, _ = timed(["dd", "if=/dev/zero", f"of={copy}", "bs=1M", f"count={size_of_four >> 20}"])
+    os.remove(copy)
+    speed, of_disk = size_of_four / four / 1e6, disk / four
+    print(f"simulate: 1,000 ranks x 20 steps, {size / 1e6:.0f} MB of JSON in {seconds:.1f} s, one thread, {size / seconds / 1e6:.0f} MB/s, peak memory {rss / 1e6:.0f} MB;"
+          f" 4 cases of 256 ranks: {speed:.0f} MB/s; dd {size_of_four / disk / 1e6:.0f} MB/s")
+    if of_disk < MIN_OF_DISK:
+        targets.check("simulated JSON in MB/s", speed, MIN_SIMULATED, operator.ge)
+    else:
+        print("simulate: bound by the disk")
+    targets.check("peak memory of 1,000 simulated ranks in MB", rss / 1e6, MAX_SIMULATED_MB, operator.le)
+
+
 class Targets:
     """What was wanted and what came out."""
 
@@ -137,6 +163,7 @@ def main():
     parser.add_argument("--tpe-nodes", type=int, default=4_000_000, help="nodes that both train on")
     parser.add_argument("--tpe-large", type=int, default=100_000_000, help="nodes of the large training; 0 = none")
     parser.add_argument("--tpe-file", help="file of real symbols instead of generated ones, see bench/tpe.cpp")
+    parser.add_argument("--simulate", action="store_true", help="also the simulator, which writes 3 GB")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--hta", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the generated files")
@@ -180,6 +207,8 @@ def main():
         measure_retime(options.retime_spans, targets)
     if options.tpe:
         tpe_run.measure(folder, options, targets, BUILD, timed)
+    if options.simulate:
+        measure_simulate(folder, targets)
     if len(per_byte) > 1:
         growth = per_byte[-1] / per_byte[0]
         print(f"time per byte of the largest file: {growth:.2f} x that of the smallest")

@@ -20,7 +20,7 @@ class Documents(Case):
 
     def test_options_of_the_reference_exist(self):
         text = (ROOT / "docs" / "reference" / "cli.md").read_text()
-        commands = ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime",
+        commands = ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime", "lab simulate",
                     "tpe train", "tpe encode", "tpe decode",
                     "tpe stats", "tpe sweep")
         help_text = "".join(teller(*c.split(), "--help").stdout.decode() for c in commands)

@@ -14,6 +14,9 @@ using base::kSecond;
 namespace {
 
 constexpr double kMeanOutput = 48;
+constexpr int64_t kLongAnswers =
+    5;  // of a service whose cache is too small: sequences outgrow what was free when they began
+constexpr int64_t kLeastBlocks = 96;  // the longest request alone fits
 // The gaps of the tables are of servers that share two busy processors with their model; beside a GPU the same code has
 // processors of its own.
 constexpr double kQuietHost = 0.25;
@@ -43,6 +46,7 @@ Request CaseRun::MakeRequest(Nanos at) {
   request.shared = rng_.Unit() < 0.6 ? prefix : 0;
   request.prompt = request.shared + static_cast<int64_t>(40 * std::pow(2.0, 4 * rng_.Unit()));
   request.output = 16 + static_cast<int64_t>(rng_.Below(2 * (kMeanOutput - 16)));
+  if (Is(Kind::kKvPressure)) request.output *= kLongAnswers;
   if (longest_ > 0) {
     request.prompt = longest_;
     request.shared = 0;
@@ -134,7 +138,8 @@ base::Status CaseRun::Serve() {
   scheduling.prompts_first = layout_.engine == Engine::kSglang;
   scheduling.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
   for (int k = 0; k < layout_.replicas(); ++k) replicas_.emplace_back(scheduling);
-  rate_ = running * static_cast<double>(replicas_.size()) / (kMeanOutput * step_ns / 1e9);
+  const double output = kMeanOutput * (Is(Kind::kKvPressure) ? kLongAnswers : 1);
+  rate_ = running * static_cast<double>(replicas_.size()) / (output * step_ns / 1e9);
   next_arrival_ = now_;
   extra_ = static_cast<int>(running * 0.6) * static_cast<int>(replicas_.size());
   statistics_at_ = now_ + static_cast<Nanos>(rng_.Below(10)) * kSecond;

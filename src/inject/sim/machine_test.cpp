@@ -1,0 +1,121 @@
+#include "inject/sim/machine.hpp"
+
+#include <gtest/gtest.h>
+
+namespace teller::inject::sim {
+namespace {
+
+using base::kMilli;
+
+constexpr Layout kPair{.engine = Engine::kVllm, .ranks = 4, .parts = 4, .layers = 4};
+
+StepPlan Decode(bool graph) { return {.name = "step", .shape = {8, 4000, 0, 8}, .graph = graph}; }
+
+/// Stays of `steps` steps in a row.
+std::vector<std::vector<Stay>> Steps(Machine& machine, int steps, const Effects& effects, bool graph) {
+  std::vector<std::unique_ptr<TraceFile>> none;
+  std::vector<std::vector<Stay>> out;
+  Nanos now = base::kSecond;
+  for (int k = 0; k < steps; ++k) {
+    out.push_back(machine.Step({Decode(graph)}, now, effects, none));
+    for (const Stay& stay : out.back()) now = std::max(now, stay.end);
+  }
+  return out;
+}
+
+double Mean(const std::vector<std::vector<Stay>>& stays, int rank) {
+  double sum = 0;
+  for (const auto& step : stays) sum += static_cast<double>(step[rank].end - step[rank].begin);
+  return sum / static_cast<double>(stays.size());
+}
+
+TEST(Machine, EqualSeedsGiveEqualTimes) {
+  Machine one(kPair, 7);
+  Machine two(kPair, 7);
+  const auto a = Steps(one, 5, {}, true);
+  const auto b = Steps(two, 5, {}, true);
+  for (size_t k = 0; k < a.size(); ++k) {
+    for (int r = 0; r < kPair.ranks; ++r) EXPECT_EQ(a[k][r].end, b[k][r].end);
+  }
+}
+
+TEST(Machine, OneSlowDeviceHoldsEverybody) {
+  Machine healthy(kPair, 3);
+  Machine faulty(kPair, 3);
+  Effects slow;
+  slow.rank = 2;
+  slow.device = 4;
+  const auto before = Steps(healthy, 20, {}, true);
+  const auto after = Steps(faulty, 20, slow, true);
+  const double own = Mean(after, 2) - Mean(before, 2);
+  EXPECT_GT(own, 0.2 * Mean(before, 2));
+  for (int r = 0; r < kPair.ranks; ++r) EXPECT_GT(Mean(after, r) - Mean(before, r), 0.9 * own) << r;
+}
+
+TEST(Machine, AStopOfOneHostHoldsEverybodyForItsLength) {
+  Machine machine(kPair, 5);
+  std::vector<std::unique_ptr<TraceFile>> none;
+  const Nanos begin = base::kSecond;
+  machine.AddStop(1, {begin + kMilli / 10, begin + 50 * kMilli});
+  const auto& stays = machine.Step({Decode(true)}, begin, {}, none);
+  for (const Stay& stay : stays) {
+    EXPECT_GT(stay.end, begin + 50 * kMilli);
+    EXPECT_LT(stay.end, begin + 70 * kMilli);
+  }
+}
+
+TEST(Machine, LaunchingOneByOneIsSlowerThanAGraph) {
+  Machine one(kPair, 5);
+  Machine two(kPair, 5);
+  Effects fallback;
+  fallback.no_graph = true;
+  EXPECT_GT(Mean(Steps(two, 10, fallback, true), 0), Mean(Steps(one, 10, {}, true), 0));
+}
+
+TEST(Machine, EveryEffectCostsTime) {
+  const double usual = [] {
+    Machine machine(kPair, 9);
+    return Mean(Steps(machine, 10, {}, false), 0);
+  }();
+  std::vector<Effects> wrong(6);
+  wrong[0].host = 5;
+  wrong[1].role = Role::kDown;
+  wrong[1].role_scale = 20;
+  wrong[2].link = 1;
+  wrong[2].link_scale = 60;
+  wrong[3].transfer = 10;
+  wrong[4].syncs = 8;
+  wrong[5].in_step = 20 * kMilli;
+  for (const Effects& effects : wrong) {
+    Machine machine(kPair, 9);
+    EXPECT_GT(Mean(Steps(machine, 10, effects, false), 0), usual);
+  }
+}
+
+TEST(Tables, DurationsGrowWithTheShapeAndShrinkWithTheParts) {
+  const Tables& tables = StandardTables();
+  for (size_t role = 0; role < static_cast<size_t>(Role::kReduce); ++role) {
+    const Role r = static_cast<Role>(role);
+    const double small = tables.Typical(r, {8, 4000, 0, 8}, 1);
+    const double large = tables.Typical(r, {4096, 4000, 4096 * 2048, 8}, 1);
+    EXPECT_GT(small, 0);
+    EXPECT_GE(large, small) << role;
+    EXPECT_LE(tables.Typical(r, {8, 4000, 0, 8}, 4), small) << role;
+  }
+}
+
+TEST(Tables, DrawsStayInsideAndHaveTheMedian) {
+  base::Rng rng(1);
+  const Quantiles& q = StandardTables().long_spread;
+  int below = 0;
+  for (int k = 0; k < 10000; ++k) {
+    const double x = q.Draw(rng);
+    EXPECT_GE(x, q.values.front());
+    EXPECT_LE(x, q.values.back());
+    below += x < q.Median();
+  }
+  EXPECT_NEAR(below, 5000, 250);
+}
+
+}  // namespace
+}  // namespace teller::inject::sim
