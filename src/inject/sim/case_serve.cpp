@@ -179,8 +179,8 @@ base::Status CaseRun::Serve() {
         o.most_running = active ? std::max<size_t>(1, static_cast<size_t>(running * (1 - truth_.magnitude)))
                                 : scheduling.most_running;
       if (Is(Kind::kKvPressure) && step == first_)
-        o.blocks = std::max<int64_t>(
-            40, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) * (1.3 - truth_.magnitude)));
+        o.blocks = std::max<int64_t>(kLeastBlocks, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) *
+                                                                        (1.3 - truth_.magnitude)));
       if (Is(Kind::kKvPressure) && ended_) o.blocks = scheduling.blocks;
     }
     Deliver(now_);

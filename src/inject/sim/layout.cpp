@@ -184,6 +184,13 @@ Form FormOf(Role role, Engine engine) {
               "",
               16,
               false};
+    case Role::kLogits:
+      return {vllm ? "vllm::all_gather" : "sglang::reg_all_gather_into_tensor",
+              "c10d::_allgather_base_",
+              "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+              "",
+              16,
+              false};
     case Role::kExchange:
       return {"c10d::alltoall_base_", "", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
   }
@@ -217,7 +224,7 @@ const char* Name(Engine engine) {
 }
 
 bool IsCollective(Role role) {
-  return role == Role::kReduce || role == Role::kGather || role == Role::kExchange;
+  return role == Role::kReduce || role == Role::kGather || role == Role::kExchange || role == Role::kLogits;
 }
 
 std::vector<Op> Program(const Layout& layout) {
@@ -249,6 +256,7 @@ std::vector<Op> Program(const Layout& layout) {
   }
   add(Role::kNorm, -1);
   add(Role::kHead, -1);
+  if (cut) add(Role::kLogits, -1);
   add(Role::kSample, -1);
   return ops;
 }
@@ -256,6 +264,7 @@ std::vector<Op> Program(const Layout& layout) {
 int64_t Bytes(Role role, const Layout& layout, const Shape& shape) {
   switch (role) {
     case Role::kReduce: return shape.tokens * kHidden * 2;
+    case Role::kLogits: return shape.sequences * kVocabulary / layout.parts * 2;
     case Role::kGather: return kLayerBytes / layout.ranks / 8;  // a small model: one eighth of the tables' layer
     case Role::kExchange: return shape.tokens * kHidden * 2 / layout.parts;
     default: return 0;
@@ -276,6 +285,7 @@ std::string Dims(Role role, const Layout& layout, const Shape& shape) {
     case Role::kHead:
       return fmt::format("[[{}, {}], [{}, {}]]", shape.sequences, kHidden, kHidden, kVocabulary / parts);
     case Role::kSample: return fmt::format("[[{}, {}]]", shape.sequences, kVocabulary);
+    case Role::kLogits: return fmt::format("[[{}, {}]]", shape.sequences, kVocabulary / parts);
     case Role::kGather: return fmt::format("[[{}]]", Bytes(role, layout, shape) / 2);
     default: return fmt::format("[[{}, {}]]", n, kHidden);
   }
@@ -285,7 +295,7 @@ std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, 
                            const char* group_name) {
   const int64_t in = Bytes(role, layout, shape) / 2;
   const int64_t size = static_cast<int64_t>(group.size());
-  const char* name = role == Role::kReduce ? "allreduce" : role == Role::kGather ? "_allgather_base" : "all_to_allv";
+  const char* name = role == Role::kReduce ? "allreduce" : role == Role::kExchange ? "all_to_allv" : "_allgather_base";
   // The profiler cuts long lists of ranks.
   std::string ranks =
       group.size() <= 30
@@ -297,7 +307,7 @@ std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, 
       "size\": \"[]\", \"Out split size\": \"[]\", \"Process Group Name\": \"{}\", \"Process Group Description\": "
       "\"undefined\", \"Process Group "
       "Ranks\": \"{}\"",
-      name, in, role == Role::kGather ? in * size : in, size, group_name, ranks);
+      name, in, role == Role::kGather || role == Role::kLogits ? in * size : in, size, group_name, ranks);
 }
 
 }  // namespace teller::inject::sim

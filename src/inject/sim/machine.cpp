@@ -161,7 +161,7 @@ void Machine::Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, 
 }
 
 std::vector<int> Machine::Group(const Op& op, int replica) const {
-  if (op.role != Role::kReduce) return all_;
+  if (op.role != Role::kReduce && op.role != Role::kLogits) return all_;
   std::vector<int> group(layout_.parts);
   for (int i = 0; i < layout_.parts; ++i) group[i] = replica * layout_.parts + i;
   return group;
@@ -201,7 +201,7 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
   }
   const bool far = layout_.node(group.front()) != layout_.node(group.back());
   int64_t bytes = Bytes(op.role, layout_, plan.shape);
-  if (op.role == Role::kGather) bytes *= static_cast<int64_t>(group.size()) - 1;
+  if (op.role == Role::kGather || op.role == Role::kLogits) bytes *= static_cast<int64_t>(group.size()) - 1;
   const double us = (tables_.collective_latency +
                      static_cast<double>(bytes) * (far ? tables_.network_per_byte : tables_.node_per_byte)) *
                     effects.transfer * tables_.collective_spread.Draw(ranks_[group.front()].rng);
@@ -284,7 +284,7 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
   }
   int count = 0;
   for (const Op& op : program_) {
-    const bool outside = op.role == Role::kHead || op.role == Role::kSample;
+    const bool outside = op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits;
     for (int r = 0; r < layout_.ranks; ++r) {
       const StepPlan& plan = plans[r / per_replica];
       const bool in_graph = plan.graph && !effects.no_graph && !outside;
@@ -301,7 +301,7 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
     }
     if (op.role == Role::kAttn) ++count;
     if (!IsCollective(op.role)) continue;
-    if (op.role != Role::kReduce) {
+    if (op.role != Role::kReduce && op.role != Role::kLogits) {
       Meet(op, all_, "0", plans.front(), effects);
       continue;
     }

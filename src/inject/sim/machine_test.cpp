@@ -9,7 +9,9 @@ using base::kMilli;
 
 constexpr Layout kPair{.engine = Engine::kVllm, .ranks = 4, .parts = 4, .layers = 4};
 
-StepPlan Decode(bool graph) { return {.name = "step", .shape = {8, 4000, 0, 8}, .graph = graph}; }
+StepPlan Decode(bool graph) {
+  return {.name = "step", .shape = {8, 4000, 0, 8}, .graph = graph};
+}
 
 /// Stays of `steps` steps in a row.
 std::vector<std::vector<Stay>> Steps(Machine& machine, int steps, const Effects& effects, bool graph) {
@@ -49,7 +51,8 @@ TEST(Machine, OneSlowDeviceHoldsEverybody) {
   const auto after = Steps(faulty, 20, slow, true);
   const double own = Mean(after, 2) - Mean(before, 2);
   EXPECT_GT(own, 0.2 * Mean(before, 2));
-  for (int r = 0; r < kPair.ranks; ++r) EXPECT_GT(Mean(after, r) - Mean(before, r), 0.9 * own) << r;
+  // What comes after the last collective is the slow one's alone.
+  for (int r = 0; r < kPair.ranks; ++r) EXPECT_GT(Mean(after, r) - Mean(before, r), 0.8 * own) << r;
 }
 
 TEST(Machine, AStopOfOneHostHoldsEverybodyForItsLength) {

@@ -35,8 +35,9 @@ enum class Role : uint8_t {
   kReduce,    ///< all-reduce
   kGather,    ///< all-gather
   kExchange,  ///< all-to-all
+  kLogits,    ///< all-gather of the head's parts
 };
-inline constexpr size_t kRoles = 20;
+inline constexpr size_t kRoles = 21;
 
 /// What one step has to compute on one rank.
 struct Shape {
