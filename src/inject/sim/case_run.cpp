@@ -85,6 +85,20 @@ double CaseRun::Between(double low, double high) const {
   return low * std::pow(high / low, truth_.magnitude);
 }
 
+/// As the process calls itself in logs and counters.
+std::string CaseRun::ProcessName(int rank) const {
+  const int part = rank % layout_.parts;
+  switch (layout_.engine) {
+    case Engine::kVllm:
+      if (layout_.replicas() > 1) return fmt::format("Worker_DP{}_TP{}", rank / layout_.parts, part);
+      return layout_.parts > 1 ? fmt::format("Worker_TP{}", part) : "Worker";
+    case Engine::kSglang:
+      if (layout_.replicas() > 1) return fmt::format("scheduler_DP{}_TP{}", rank / layout_.parts, part);
+      return layout_.parts > 1 ? fmt::format("scheduler_TP{}", part) : "scheduler";
+    default: return fmt::format("rank{}", rank);
+  }
+}
+
 /// Chooses whom and what; the magnitude becomes a physical size.
 void CaseRun::PlanFault() {
   if (kind_.on_rank) truth_.rank = static_cast<int>(rng_.Below(layout_.ranks));
@@ -93,7 +107,7 @@ void CaseRun::PlanFault() {
   const size_t roles = layout_.experts ? 4 : std::size(kSlowRoles);
   const Role role = kSlowRoles[rng_.Below(roles)];
   wrong_.rank = truth_.rank;
-  truth_.process = truth_.rank < 0 ? "" : fmt::format("rank {}", truth_.rank);
+  truth_.process = truth_.rank < 0 ? "" : ProcessName(truth_.rank);
   Dial();
   const bool one_op = Is(Kind::kSlowOperator) || Is(Kind::kKernelRegression);
   if (!one_op) return;
@@ -146,7 +160,7 @@ void CaseRun::Dial() {
   truth_.accepted_ranks = {truth_.rank, next};
 }
 
-base::Status CaseRun::OpenTraces() {
+void CaseRun::OpenTraces() {
   const Nanos at = now_;
   base::Rng rng(truth_.seed ^ 0x5a5a);
   std::vector<HostClock> clocks;
@@ -178,7 +192,6 @@ base::Status CaseRun::OpenTraces() {
     files_.push_back(
         std::make_unique<TraceFile>(fmt::format("{}/traces/rank{}.pt.trace.json", folder_, r), std::move(owner), at));
   }
-  return {};
 }
 
 base::Status CaseRun::CloseTraces() {
@@ -284,9 +297,9 @@ void CaseRun::HostCounters(Nanos at) {
         "{{\"t_ns\": {}, \"process\": \"{}\", \"state\": \"{}\", \"run_ns\": {}, \"wait_ns\": {}, \"majflt\": {}, "
         "\"nr_periods\": {}, \"nr_throttled\": {}, "
         "\"throttled_time\": {}}}\n",
-        at, layout_.engine == Engine::kFsdp ? fmt::format("rank{}", r) : fmt::format("Worker_TP{}", r),
-        inside && reclaim ? "D" : "R", ran, (at - start_) / 400 + static_cast<Nanos>(rng_.Below(kMilli)),
-        reclaim ? 40 * times : 3, (at - start_) / (100 * kMilli), quota ? times : 0, quota ? stopped : 0);
+        at, ProcessName(r), inside && reclaim ? "D" : "R", ran,
+        (at - start_) / 400 + static_cast<Nanos>(rng_.Below(kMilli)), reclaim ? 40 * times : 3,
+        (at - start_) / (100 * kMilli), quota ? times : 0, quota ? stopped : 0);
   }
 }
 

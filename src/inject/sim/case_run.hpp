@@ -32,6 +32,7 @@ class CaseRun {
     uint64_t prompt_tokens = 0;
     uint64_t made_tokens = 0;
     uint64_t done = 0;
+    int64_t room_left = 0;  ///< of a cache under pressure; 0 = not yet
   };
 
   double Between(double low, double high) const;
@@ -40,13 +41,14 @@ class CaseRun {
   bool IsLookAlike() const {
     return kind_.fault == trace::FaultClass::kNotAFault || kind_.fault == trace::FaultClass::kObserverEffect;
   }
+  std::string ProcessName(int rank) const;
   void PlanFault();
   void Dial();
   void Param(const char* key, double value) { truth_.params.emplace_back(key, value); }
   bool UnderFault(int step) const { return step >= first_ && step < last_; }
   bool Recorded(int step) const { return step >= lead_ && step < lead_ + options_.steps; }
 
-  base::Status OpenTraces();
+  void OpenTraces();
   base::Status CloseTraces();
   Effects EffectsFor(int step, bool admits);
   void BeginFault(int step, Nanos now);
@@ -54,6 +56,11 @@ class CaseRun {
   void AddStops(Nanos now);
   void Note(int step, const std::string& annotation, const std::vector<Stay>& stays, Nanos gap);
 
+  void OpenService();
+  void Turn(int step);
+  bool Choose();
+  void Account(size_t index, const Stay& stay, bool graph);
+  void RunStep(int step);
   base::Status Serve();
   double EstimateStep();
   Request MakeRequest(Nanos at);
@@ -91,7 +98,11 @@ class CaseRun {
   std::deque<Request> requests_;
   std::vector<Replica> replicas_;
   size_t delivered_ = 0;
+  SchedulerOptions usual_;
+  double running_ = 0;  ///< sequences at once, wanted
+  double usual_rate_ = 0;
   double rate_ = 0;  ///< requests a second
+  Nanos gap_ = 0;    ///< before the next step
   Nanos next_arrival_ = 0;
   Nanos front_free_ = 0;
   double front_factor_ = 1;

@@ -114,12 +114,10 @@ void CaseRun::Observe(Nanos now) {
                          r.made_tokens, r.done});
     }
     metrics_ += Scrape(layout_.engine, samples);
-    if (Is(Kind::kGpuClock) || layout_.ranks <= 16) {
-      for (int r = 0; r < std::min(layout_.ranks, 64); ++r) {
-        const bool slow = Is(Kind::kGpuClock) && begun_ && !ended_ && r == truth_.rank;
-        metrics_ += fmt::format("DCGM_FI_DEV_SM_CLOCK{{gpu=\"{}\"}} {}\n", r,
-                                slow ? static_cast<int>(1980 / wrong_.device / 15) * 15 : 1980);
-      }
+    for (int r = 0; r < layout_.ranks; ++r) {
+      const bool slow = Is(Kind::kGpuClock) && begun_ && !ended_ && r == truth_.rank;
+      metrics_ += fmt::format("DCGM_FI_DEV_SM_CLOCK{{gpu=\"{}\"}} {}\n", r,
+                              slow ? static_cast<int>(1980 / wrong_.device / 15) * 15 : 1980);
     }
   }
   if (now < statistics_at_) return;
@@ -131,116 +129,138 @@ void CaseRun::Observe(Nanos now) {
   told_made_ = first.made_tokens;
 }
 
-base::Status CaseRun::Serve() {
-  const double running = Draw(5, 10);
+void CaseRun::OpenService() {
   const double step_ns = EstimateStep();
-  SchedulerOptions scheduling;
-  scheduling.prompts_first = layout_.engine == Engine::kSglang;
-  scheduling.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
-  for (int k = 0; k < layout_.replicas(); ++k) replicas_.emplace_back(scheduling);
+  running_ = Draw(5, 10);
+  usual_.prompts_first = layout_.engine == Engine::kSglang;
+  usual_.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
+  for (int k = 0; k < layout_.replicas(); ++k) replicas_.emplace_back(usual_);
   const double output = kMeanOutput * (Is(Kind::kKvPressure) ? kLongAnswers : 1);
-  rate_ = running * static_cast<double>(replicas_.size()) / (output * step_ns / 1e9);
+  usual_rate_ = rate_ = running_ * static_cast<double>(replicas_.size()) / (output * step_ns / 1e9);
   next_arrival_ = now_;
-  extra_ = static_cast<int>(running * 0.6) * static_cast<int>(replicas_.size());
+  extra_ = static_cast<int>(running_ * 0.6) * static_cast<int>(replicas_.size());
   statistics_at_ = now_ + static_cast<Nanos>(rng_.Below(10)) * kSecond;
   refusal_gap_ = static_cast<Nanos>(static_cast<double>(total_) * step_ns / Between(4, 150));
-  const Tables& tables = StandardTables();
-  const Quantiles& gaps = layout_.engine == Engine::kVllm ? tables.between_steps_vllm : tables.between_steps_sglang;
-  const double normal_rate = rate_;
-  const double observer = Is(Kind::kProfiler) ? 8 : 1;
-  std::vector<std::unique_ptr<TraceFile>> none;
-  Nanos gap = 0;
-  for (int step = 0; step < total_; ++step) {
-    if (step == lead_) {
-      const Nanos begin = now_;
-      now_ += static_cast<Nanos>(Draw(30, 120) * observer * kMilli);
-      log_->Profiler(begin, now_, true);
-      truth_.observer.push_back({begin, now_});
-      TELLER_TRY(OpenTraces());
+}
+
+/// Load, front end and scheduler as they are at this step.
+void CaseRun::Turn(int step) {
+  const bool active = begun_ && !ended_;
+  if (step == first_ && Is(Kind::kLongPrefill)) longest_ = 5000 + static_cast<int64_t>(rng_.Below(2500));
+  if (step == first_ && Is(Kind::kBurst)) extra_ += 24 * static_cast<int>(replicas_.size());
+  if (Is(Kind::kPrefillBlocking) && active && (step - first_) % 25 == 0)
+    longest_ = static_cast<int64_t>(Between(900, 7000));
+  if (longest_ > 0) ++extra_;
+  rate_ = Is(Kind::kBigBatch) && active ? 3 * usual_rate_ : usual_rate_;
+  front_factor_ = Is(Kind::kSlowTokenizer) && active ? Between(3, 120) : 1;
+  for (Replica& replica : replicas_) {
+    SchedulerOptions& o = replica.scheduler.options();
+    o = usual_;
+    if (!active) continue;
+    if (Is(Kind::kPrefillBlocking)) {
+      o.chunks = false;
+      o.prompts_first = true;
     }
-    BeginFault(step, now_);
-    EndFault(step, now_);
-    const bool active = begun_ && !ended_;
-    if (step == first_ && Is(Kind::kLongPrefill)) longest_ = 5000 + static_cast<int64_t>(rng_.Below(2500));
-    if (step == first_ && Is(Kind::kBurst)) extra_ += 24 * static_cast<int>(replicas_.size());
-    if (Is(Kind::kPrefillBlocking) && active && (step - first_) % 25 == 0)
-      longest_ = static_cast<int64_t>(Between(900, 7000));
-    if (longest_ > 0) ++extra_;
-    rate_ = Is(Kind::kBigBatch) && active ? 3 * normal_rate : normal_rate;
-    front_factor_ = Is(Kind::kSlowTokenizer) && active ? Between(3, 120) : 1;
-    for (Replica& replica : replicas_) {
-      SchedulerOptions& o = replica.scheduler.options();
-      if (Is(Kind::kPrefillBlocking)) {
-        o.chunks = !active;
-        o.prompts_first = active || layout_.engine == Engine::kSglang;
-      }
-      if (Is(Kind::kPrefixMiss)) o.cache = !active;
-      if (Is(Kind::kSchedStall))
-        o.most_running = active ? std::max<size_t>(1, static_cast<size_t>(running * (1 - truth_.magnitude)))
-                                : scheduling.most_running;
-      if (Is(Kind::kKvPressure) && step == first_)
-        o.blocks = std::max<int64_t>(kLeastBlocks, static_cast<int64_t>(static_cast<double>(replica.scheduler.used()) *
-                                                                        (1.3 - truth_.magnitude)));
-      if (Is(Kind::kKvPressure) && ended_) o.blocks = scheduling.blocks;
+    if (Is(Kind::kPrefixMiss)) o.cache = false;
+    const double left = 1 - truth_.magnitude;
+    if (Is(Kind::kSchedStall)) o.most_running = std::max<size_t>(1, static_cast<size_t>(running_ * left));
+    if (!Is(Kind::kKvPressure)) continue;
+    // Of the room that was in use when it began.
+    if (replica.room_left == 0) {
+      const double room = static_cast<double>(replica.scheduler.used()) * (0.3 + left);
+      replica.room_left = std::max<int64_t>(kLeastBlocks, static_cast<int64_t>(room));
     }
+    o.blocks = replica.room_left;
+  }
+}
+
+/// Lets the schedulers choose; waits while nobody has work. False when a service can admit nobody any more.
+bool CaseRun::Choose() {
+  constexpr Nanos kPoll = 50 * kMilli;
+  const Nanos give_up = now_ + 60 * kSecond;
+  while (now_ < give_up) {
     Deliver(now_);
     bool any = false;
-    int admitted = 0;
     for (Replica& replica : replicas_) {
       replica.batch = replica.scheduler.Next(now_);
       any |= !replica.batch.parts.empty();
-      admitted += replica.batch.admitted;
     }
-    if (!any) {
-      // Idle until somebody is through the front end; counters and refusals go on meanwhile.
-      now_ = std::max(now_ + 200 * kMicro, delivered_ < requests_.size()
-                                               ? std::min(requests_[delivered_].queued, now_ + 50 * kMilli)
-                                               : std::min(next_arrival_, now_ + 50 * kMilli));
-      Observe(now_);
-      --step;
-      if (now_ > start_ + 300 * kSecond) break;  // a service that can admit nobody any more
-      continue;
-    }
-    const Effects effects = EffectsFor(step, admitted > 0);
-    std::vector<StepPlan> plans;
-    for (const Replica& replica : replicas_) plans.push_back(PlanOf(replica.batch, step));
-    const std::vector<Stay>& stays = machine_->Step(plans, now_, effects, Recorded(step) ? files_ : none);
-    if (effects.load_module > 0) log_->Compiled(stays.front().end, 0);
-    Nanos over = 0;
-    for (size_t k = 0; k < replicas_.size(); ++k) {
-      Replica& replica = replicas_[k];
-      const Stay& stay = stays[k * layout_.parts];
-      over = std::max(over, stay.end);
-      if (replica.batch.parts.empty()) continue;
-      const Nanos end = stay.end + 60 * kMicro;
-      replica.scheduler.Done(replica.batch, end);
-      replica.prompt_tokens += replica.batch.prompt_tokens;
-      replica.made_tokens += replica.batch.decodes;
-      if (replica.batch.retracted > 0) log_->Retracted(now_, replica.batch);
-      log_->Step(end, static_cast<int>(k), replica.batch, replica.scheduler, stay.end - stay.begin,
-                 plans[k].graph && !effects.no_graph);
-      for (const Batch::Part& part : replica.batch.parts) {
-        if (part.request->finished == 0) continue;
-        ++replica.done;
-        log_->Finished(*part.request);
-      }
-    }
-    const bool shown = !IsLookAlike() && !Is(Kind::kPreForward);
-    if (shown || admitted > 0) Note(step, plans.front().name, stays, gap);
-    const bool fresh = layout_.engine == Engine::kVllm;
-    gap = static_cast<Nanos>(1000 * kQuietHost * gaps.Draw(rng_)) + effects.before_step + (fresh ? 0 : 30 * kMicro);
-    now_ = over + gap;
-    machine_->Forget(now_ - kSecond);
+    if (any) return true;
+    const Nanos next = delivered_ < requests_.size() ? requests_[delivered_].queued : next_arrival_;
+    now_ = std::max(now_ + 200 * kMicro, std::min(next, now_ + kPoll));
     Observe(now_);
-    if (step == lead_ + options_.steps - 1) {
-      TELLER_TRY(CloseTraces());
-      const Nanos begin = now_;
-      now_ += static_cast<Nanos>(Draw(200, 900) * observer * kMilli);
-      log_->Profiler(begin, now_, false);
-      truth_.observer.push_back({begin, now_});
-    }
   }
-  return {};
+  return false;
+}
+
+/// What the step made, for requests, logs and counters of one replica.
+void CaseRun::Account(size_t index, const Stay& stay, bool graph) {
+  Replica& replica = replicas_[index];
+  if (replica.batch.parts.empty()) return;
+  const Nanos end = stay.end + 60 * kMicro;
+  replica.scheduler.Done(replica.batch, end);
+  replica.prompt_tokens += replica.batch.prompt_tokens;
+  replica.made_tokens += replica.batch.decodes;
+  if (replica.batch.retracted > 0) log_->Retracted(now_, replica.batch);
+  log_->Step(end, static_cast<int>(index), replica.batch, replica.scheduler, stay.end - stay.begin, graph);
+  for (const Batch::Part& part : replica.batch.parts) {
+    if (part.request->finished == 0) continue;
+    ++replica.done;
+    log_->Finished(*part.request);
+  }
+}
+
+void CaseRun::RunStep(int step) {
+  const Tables& tables = StandardTables();
+  const bool vllm = layout_.engine == Engine::kVllm;
+  const Quantiles& gaps = vllm ? tables.between_steps_vllm : tables.between_steps_sglang;
+  std::vector<std::unique_ptr<TraceFile>> none;
+  int admitted = 0;
+  std::vector<StepPlan> plans;
+  for (const Replica& replica : replicas_) {
+    admitted += replica.batch.admitted;
+    plans.push_back(PlanOf(replica.batch, step));
+  }
+  const Effects effects = EffectsFor(step, admitted > 0);
+  const std::vector<Stay>& stays = machine_->Step(plans, now_, effects, Recorded(step) ? files_ : none);
+  if (effects.load_module > 0) log_->Compiled(stays.front().end, 0);
+  Nanos over = 0;
+  for (size_t k = 0; k < replicas_.size(); ++k) {
+    const Stay& stay = stays[k * layout_.parts];
+    over = std::max(over, stay.end);
+    Account(k, stay, plans[k].graph && !effects.no_graph);
+  }
+  if (!IsLookAlike() && (!Is(Kind::kPreForward) || admitted > 0)) Note(step, plans.front().name, stays, gap_);
+  gap_ = static_cast<Nanos>(1000 * kQuietHost * gaps.Draw(rng_)) + effects.before_step;
+  now_ = over + gap_;
+  machine_->Forget(now_ - kSecond);
+  Observe(now_);
+}
+
+base::Status CaseRun::Serve() {
+  OpenService();
+  const double observer = Is(Kind::kProfiler) ? 8 : 1;
+  const auto hold = [&](double low_ms, double high_ms, bool start) {
+    const Nanos begin = now_;
+    now_ += static_cast<Nanos>(Draw(low_ms, high_ms) * observer * kMilli);
+    log_->Profiler(begin, now_, start);
+    truth_.observer.push_back({begin, now_});
+  };
+  for (int step = 0; step < total_; ++step) {
+    if (step == lead_) {
+      hold(30, 120, true);
+      OpenTraces();
+    }
+    BeginFault(step, now_);
+    EndFault(step, now_);
+    Turn(step);
+    if (!Choose()) break;
+    RunStep(step);
+    if (step != lead_ + options_.steps - 1) continue;
+    TELLER_TRY(CloseTraces());
+    hold(200, 900, false);
+  }
+  return CloseTraces();
 }
 
 }  // namespace teller::inject::sim

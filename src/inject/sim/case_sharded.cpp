@@ -24,7 +24,7 @@ base::Status CaseRun::ServeSharded() {
       const Nanos begin = now_;
       now_ += static_cast<Nanos>(Draw(30, 120) * kMilli);
       truth_.observer.push_back({begin, now_});
-      TELLER_TRY(OpenTraces());
+      OpenTraces();
     }
     BeginFault(step, now_);
     EndFault(step, now_);
