@@ -3,8 +3,8 @@
 
 usage: sim_table.py TELLER OUT.json [--engines vllm,sglang,fsdp] [--ranks 4] [--count 3] [--magnitudes 0.2,0.6,1] [--kinds a,b]
 
-Truth comes from the labels alone. A fault counts as found when the first finding overlaps nothing but is a fault; class and rank
-count when the label accepts them. Look-alikes and healthy runs count false alarms.
+Truth comes from the labels alone. A fault counts as found when anything is; class and rank are those of the first finding and count
+when the label accepts them ("strict": the label's own class). Found in look-alikes and healthy runs are false alarms.
 """
 import argparse
 import json
@@ -69,9 +69,11 @@ def main():
                 count = lambda key: sum(bool(r.get(key)) for r in results)
                 ranked = [r for r in results if r.get("rank") is not None]
                 named = sorted({c for r in results for c in r.get("classes", [])})
-                bad = sum("error" in r for r in results)
-                print(f"{engine:7} {kind:18} {float(magnitude):4.1f} {len(results):5} {count('found'):5} {count('class'):5} {count('strict'):6} "
-                      f"{sum(r['rank'] for r in ranked) if ranked else '-':>5}  {' '.join(named)}{f' lost={count(chr(108)+chr(111)+chr(115)+chr(116))}' if count('lost') else ''}{f' UNREADABLE={bad}' if bad else ''}", flush=True)
+                remarks = [f"data lost in {count('lost')}"] if count("lost") else []
+                if any("error" in r for r in results): remarks.append(f"UNREADABLE: {sum('error' in r for r in results)}")
+                right = sum(r["rank"] for r in ranked) if ranked else "-"
+                print(f"{engine:7} {kind:18} {float(magnitude):4.1f} {len(results):5} {count('found'):5} {count('class'):5} {count('strict'):6} {right:>5}  "
+                      f"{' '.join(named + remarks)}", flush=True)
     pathlib.Path(options.out).write_text(json.dumps(rows, indent=1) + "\n")
 
 
