@@ -129,9 +129,7 @@ struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
                WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
                LabSimulateOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions,
-               TpeSweepOptions>
                TpeSweepOptions>
       what;
 };
