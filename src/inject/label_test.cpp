@@ -37,14 +37,15 @@ Json GoodLabel() {
 class CheckTest : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / ("teller_case_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
+    root_ = fs::temp_directory_path() / ("teller_case_" + std::to_string(getpid()));
+    folder_ = root_ / "case";
+    fs::remove_all(root_);
     fs::create_directories(folder_ / "traces");
     std::ofstream(folder_ / "traces/rank0.json")
         << R"({"schemaVersion":1,"baseTimeNanoseconds":)" << kBegin
         << R"(,"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":0,"dur":9000,"args":{}}]})";
   }
-  void TearDown() override { fs::remove_all(folder_); }
+  void TearDown() override { fs::remove_all(root_); }
 
   std::vector<std::string> Problems(const Json& label) {
     std::ofstream(folder_ / "label.json") << label.dump();
@@ -57,6 +58,7 @@ class CheckTest : public testing::Test {
     EXPECT_EQ(problems[0].find('\n'), std::string::npos);
   }
 
+  fs::path root_;
   fs::path folder_;
 };
 
@@ -108,7 +110,7 @@ TEST_F(CheckTest, BrokenLabelsAndInputsAreSaid) {
 
 TEST_F(CheckTest, CasesAreFoundBelowAFolder) {
   Problems(GoodLabel());
-  const auto cases = FindCases(folder_.parent_path().string());
+  const auto cases = FindCases(root_.string());
   ASSERT_TRUE(cases);
   EXPECT_NE(std::find(cases->begin(), cases->end(), folder_.string()), cases->end());
   EXPECT_FALSE(FindCases((folder_ / "traces").string()));
