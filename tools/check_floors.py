@@ -19,6 +19,7 @@ FLOORS = [
     ["locate", "encode"],
     ["engine"],
     ["report", "inject"],
+    ["score"],
     ["cli"],
     ["main.cpp"],
 ]

@@ -20,6 +20,7 @@
 #include "report/diagnosis_html.hpp"
 #include "report/diagnosis_json.hpp"
 #include "report/diagnosis_text.hpp"
+#include "report/features.hpp"
 #include "report/inspect.hpp"
 #include "report/learned_graphs.hpp"
 #include "report/logs.hpp"
@@ -228,7 +229,9 @@ class Session {
     return output.Write(report::GraphsToJsonLines(run_.store, learned_));
   }
 
-  base::Status Run(const ExportOptions&, Output& output) {
+  base::Status Run(const ExportOptions& what, Output& output) {
+    if (what.to == "features")
+      return report::WriteFeatures(run_, Into(output));
     const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
     return report::WritePerfetto(run_, diagnosis, Into(output));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/lab_score.hpp"
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
 #include "engine/engine.hpp"
@@ -120,6 +121,10 @@ int Run(const CommonOptions& common, const LabSimulateOptions& what) {
   return kDone;
 }
 
+int Run(const CommonOptions& common, const LabScoreOptions& what) {
+  return RunScore(common, what);
+}
+
 /// Not a verb of the laboratory.
 template <class What>
 int Run(const CommonOptions&, const What&) {
@@ -132,7 +137,8 @@ bool IsLab(const Command& command) {
   return std::holds_alternative<LabListOptions>(command.what) ||
          std::holds_alternative<LabCheckOptions>(command.what) ||
          std::holds_alternative<LabRetimeOptions>(command.what) ||
-         std::holds_alternative<LabSimulateOptions>(command.what);
+         std::holds_alternative<LabSimulateOptions>(command.what) ||
+         std::holds_alternative<LabScoreOptions>(command.what);
 }
 
 int RunLab(const Command& command) {

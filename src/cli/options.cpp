@@ -26,6 +26,7 @@ struct All {
   WhatIfOptions what_if;
   ExportOptions exported;
   LabRetimeOptions retime;
+  LabScoreOptions score;
   TpeTrainOptions train;
   TpeEncodeOptions encode;
   TpeDecodeOptions decode;
@@ -163,9 +164,12 @@ void AddCommands(CLI::App& app, All& all) {
       ->type_name("TIME");
   what_if->add_flag("--json", all.what_if.json, "Print JSON");
 
-  CLI::App* exported = app.add_subcommand("export", "Write the trace with the findings marked, for other viewers");
+  CLI::App* exported =
+      app.add_subcommand("export", "Write the trace with the findings marked, or features, for other programs");
   AddCommon(*exported, all.common, "Run directory, trace files, logs or patterns");
-  exported->add_option("--to", all.exported.to, "Format")->check(CLI::IsMember({"perfetto"}))->type_name("perfetto");
+  exported->add_option("--to", all.exported.to, "perfetto or features (JSON lines: steps, ops, logs)")
+      ->check(CLI::IsMember({"perfetto", "features"}))
+      ->type_name("FORMAT");
 
   CLI::App* graphs =
       app.add_subcommand("graphs", "Learn what kernels of CUDA and HIP graphs belong to, for later runs");
@@ -222,6 +226,29 @@ void AddSimulate(CLI::App& lab, All& all) {
   simulate->add_flag("-q,--quiet", all.common.quiet, "No remarks on standard error");
 }
 
+void AddScore(CLI::App& lab, All& all) {
+  CLI::App* score =
+      lab.add_subcommand("score", "Say how good answers to labelled cases are; -o names the folder for the results");
+  AddCommon(*score, all.common, "Folders with cases in them");
+  score
+      ->add_option("--method", all.score.methods,
+                   "teller, a baseline, or NAME=COMMAND; several with commas or repeated")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  score->add_option("--split", all.score.split, "none, seed:SHARE, folds:K, leave-class, leave-stack or sim-real")
+      ->type_name("SPLIT");
+  score->add_option("--seed", all.score.seed, "Of names, splits and intervals")->type_name("N");
+  score->add_option("--resamples", all.score.resamples, "Redrawn samples for the intervals")
+      ->check(CLI::Range(0u, 100000u))
+      ->type_name("N");
+  score->add_option("--timeout", all.score.timeout, "Seconds for one case")
+      ->check(CLI::Range(1u, 86400u))
+      ->type_name("S");
+  score->add_flag("--shuffle-labels", all.score.shuffle_labels,
+                  "Tell methods each other's truth to learn from: what is left is a leak");
+  score->add_flag("--keep-work", all.score.keep_work, "Keep copies, features and tasks beside the results");
+}
+
 void AddLab(CLI::App& app, All& all) {
   CLI::App* lab = app.add_subcommand("lab", "Fault laboratory: labelled cases");
   lab->require_subcommand(1);
@@ -247,6 +274,7 @@ void AddLab(CLI::App& app, All& all) {
       ->type_name("N");
   retime->add_option("--seed", all.retime.seed, "What is not named follows from it")->type_name("N");
   AddSimulate(*lab, all);
+  AddScore(*lab, all);
 }
 
 Command Chosen(const CLI::App& app, All& all) {
@@ -264,6 +292,7 @@ Command Chosen(const CLI::App& app, All& all) {
     if (lab->got_subcommand("check")) command.what = LabCheckOptions();
     if (lab->got_subcommand("retime")) command.what = all.retime;
     if (lab->got_subcommand("simulate")) command.what = all.simulate;
+    if (lab->got_subcommand("score")) command.what = all.score;
   }
   if (app.got_subcommand("graphs")) command.what = GraphsLearnOptions{};
   if (app.got_subcommand("tpe")) {

@@ -80,6 +80,16 @@ struct LabRetimeOptions {
   uint64_t seed = 1;
 };
 
+struct LabScoreOptions {
+  std::vector<std::string> methods;
+  std::string split = "none";
+  uint64_t seed = 1;
+  unsigned resamples = 200;
+  unsigned timeout = 300;  ///< seconds for one case
+  bool shuffle_labels = false;
+  bool keep_work = false;
+};
+
 struct TpeTrainOptions {
   uint32_t merges = 4096;
   std::string extend;  ///< vocabulary to add to; empty = start anew
@@ -129,8 +139,8 @@ struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
                WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               LabSimulateOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions,
-               TpeSweepOptions>
+               LabSimulateOptions, LabScoreOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions,
+               TpeDumpOptions, TpeSweepOptions>
       what;
 };
 

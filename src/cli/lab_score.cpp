@@ -1,0 +1,109 @@
+#include "cli/lab_score.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/talk.hpp"
+#include "cli/terminal.hpp"
+#include "report/diagnosis_json.hpp"
+#include "score/json_file.hpp"
+#include "score/score.hpp"
+#include "score/show.hpp"
+
+namespace teller::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder that is written under another name and removed unless it is kept: what has its final name is whole.
+class Draft {
+ public:
+  explicit Draft(fs::path path) : path_(std::move(path)) {}
+  Draft(const Draft&) = delete;
+  Draft& operator=(const Draft&) = delete;
+  ~Draft() {
+    std::error_code error;
+    if (!kept_) fs::remove_all(path_, error);
+  }
+
+  const fs::path& path() const { return path_; }
+
+  base::Status KeepAs(const fs::path& name) {
+    std::error_code error;
+    fs::rename(path_, name, error);
+    if (error) return base::Error{base::Code::kUnreadable, "cannot be renamed: " + error.message(), path_.string()};
+    kept_ = true;
+    return {};
+  }
+
+ private:
+  fs::path path_;
+  bool kept_ = false;
+};
+
+/// "a,b" gives two; a text with a command stays whole.
+std::vector<std::string> Split(const std::vector<std::string>& texts) {
+  std::vector<std::string> out;
+  for (const std::string& text : texts) {
+    if (text.find('=') != std::string::npos) {
+      out.push_back(text);
+      continue;
+    }
+    for (size_t begin = 0; begin <= text.size();) {
+      const size_t end = std::min(text.find(',', begin), text.size());
+      out.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return out;
+}
+
+base::Status WriteResults(const score::Scores& scores, const std::string& text, const fs::path& folder, bool keep_work) {
+  TELLER_TRY(score::WriteText((folder / "scores.json").string(), report::JsonText(score::ScoresToJson(scores))));
+  TELLER_TRY(score::WriteText((folder / "scores.txt").string(), text));
+  TELLER_TRY(score::WriteText((folder / "scores.html").string(), score::ScoresToHtml(scores)));
+  std::error_code error;
+  if (!keep_work) fs::remove_all(folder / "work", error);
+  return {};
+}
+
+}  // namespace
+
+int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
+  std::error_code error;
+  if (common.output.empty() || common.output == "-") return Fail("name the folder for the results with -o RESULTS");
+  const fs::path folder = common.output;
+  if (fs::exists(folder, error)) return Fail(common.output + ": is there already; name a new folder");
+  const std::string part = folder.string() + ".part";
+  // Left over by a run that was killed, or written by one that goes on; the user knows which.
+  if (fs::exists(part, error)) return Fail(part + ": is there already; remove it unless another run writes it");
+  Draft draft(part);
+  fs::create_directories(draft.path(), error);
+  if (error) return Fail(part + ": cannot be made: " + error.message());
+  score::ScoreOptions options;
+  options.roots = common.paths;
+  options.methods = Split(what.methods.empty() ? std::vector<std::string>{"teller"} : what.methods);
+  if (const char* baselines = std::getenv("TELLER_BASELINES")) options.baselines = baselines;
+  options.split = what.split;
+  options.seed = what.seed;
+  options.resamples = what.resamples;
+  options.workers = common.threads;
+  options.timeout_s = what.timeout;
+  options.shuffle_labels = what.shuffle_labels;
+  options.keep_work = what.keep_work;
+  const auto scores = score::ScoreCases(options, draft.path().string(), [&](const std::string& line) {
+    if (!common.quiet) Say(line);
+  });
+  if (!scores) return Fail(scores.error().Text());
+  const std::string text = score::ScoresToText(*scores);
+  if (const auto written = WriteResults(*scores, text, draft.path(), what.keep_work); !written.ok()) return Fail(written.error().Text());
+  if (const auto kept = draft.KeepAs(folder); !kept.ok()) return Fail(kept.error().Text());
+  auto output = Output::Open("");
+  base::Status printed = output->Write(text);
+  if (printed.ok()) printed = output->Close();
+  if (!printed.ok()) return Fail(printed.error().Text());
+  return scores->problems.empty() ? kDone : kLostInput;
+}
+
+}  // namespace teller::cli

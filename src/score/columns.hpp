@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "score/table.hpp"
+
+namespace teller::score {
+
+/// A figure as people see it.
+struct Column {
+  const char* title;
+  const char* figure;
+};
+
+/// A set of columns that fits on a line.
+struct ColumnSet {
+  const char* title;
+  std::vector<Column> columns;
+};
+/// Sets in which the figures of all cases are shown, method by method.
+const std::vector<ColumnSet>& ColumnSets();
+/// The few that are shown for every group.
+const std::vector<Column>& GroupColumns();
+
+/// "0.93", "-" when absent; durations and bytes with their unit.
+std::string ValueText(const Figure& figure);
+/// "0.88-0.97"; empty when there is no interval.
+std::string IntervalText(const Figure& figure);
+
+}  // namespace teller::score

@@ -1,0 +1,118 @@
+#include "score/method.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <set>
+
+#include "score/json_file.hpp"
+
+namespace teller::score {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+bool IsName(const std::string& name) {
+  if (name.empty() || name.size() > 60) return false;
+  for (const char c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    if (!good) return false;
+  }
+  return true;
+}
+
+Json ToJson(const Lesson& lesson) {
+  const inject::Label& label = lesson.truth->label;
+  Json accepted = Json::array();
+  for (const trace::FaultClass fault : label.accepted) accepted.push_back(trace::Name(fault));
+  Json rank = nullptr;
+  if (label.culprit && label.culprit->rank) rank = *label.culprit->rank;
+  Json process = nullptr;
+  if (label.culprit && !label.culprit->process.empty()) process = label.culprit->process;
+  return {{"case", lesson.name},
+          {"is_fault", label.is_fault},
+          {"class", trace::Name(label.is_fault ? label.fault : trace::FaultClass::kNotAFault)},
+          {"accept_classes", std::move(accepted)},
+          {"rank", std::move(rank)},
+          {"process", std::move(process)},
+          {"world_size", label.world_size},
+          {"ops", lesson.truth->accepted_ops},
+          {"steps_told", lesson.truth->steps_told},
+          {"abnormal_steps", lesson.abnormal_steps},
+          {"ignored_steps", lesson.ignored_steps}};
+}
+
+}  // namespace
+
+base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& texts, const std::string& baselines) {
+  std::vector<Method> methods;
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    Method method{.name = text.substr(0, equals), .command = {}, .wants_copies = false};
+    const auto refuse = [&](const std::string& why) { return base::Error{.code = base::Code::kUsage, .message = "method \"" + text + "\": " + why}; };
+    if (!IsName(method.name)) return refuse("a name has letters, digits, - and _, at most 60");
+    if (!names.insert(method.name).second) return refuse("is given twice");
+    if (equals != std::string::npos) {
+      method.command = text.substr(equals + 1);
+      method.wants_copies = true;
+      if (method.command.empty()) return refuse("no command behind =");
+    } else if (method.name != "teller") {
+      if (baselines.empty()) return refuse("is not built in; \"./dev lab score\" knows the baselines, NAME=COMMAND names one of your own");
+      method.command = baselines + " " + method.name;
+    }
+    methods.push_back(std::move(method));
+  }
+  return methods;
+}
+
+base::Result<MethodRun> RunMethod(const Method& method, const std::string& work, const std::string& folder,
+                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked, uint64_t seed) {
+  const fs::path answers = fs::path(folder) / "answers";
+  std::error_code error;
+  fs::create_directories(answers, error);
+  if (error) return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), answers.string()};
+  Json train = Json::array();
+  for (const Lesson& lesson : lessons) train.push_back(ToJson(lesson));
+  const fs::path remarks = fs::path(folder) / "method.json";
+  const Json task = {{"schema", "teller.task/1"},
+                     {"seed", seed},
+                     {"cases", fs::absolute(fs::path(work) / "cases").string()},
+                     {"features", fs::absolute(fs::path(work) / "features").string()},
+                     {"answers", fs::absolute(answers).string()},
+                     {"remarks", fs::absolute(remarks).string()},
+                     {"train", std::move(train)},
+                     {"test", asked}};
+  const std::string path = fs::absolute(fs::path(folder) / "task.json").string();
+  TELLER_TRY(WriteText(path, task.dump(1) + "\n"));
+  const std::string line = method.command + " \"$1\"";
+  const auto begin = std::chrono::steady_clock::now();
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // results are files; what a method prints is talk
+    execl("/bin/sh", "sh", "-c", line.c_str(), "sh", path.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  if (child < 0) return base::Error{.code = base::Code::kUnreadable, .message = fmt::format("no process can be started: {}", std::strerror(errno))};
+  int status = 0;
+  rusage usage{};
+  while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+  }
+  MethodRun run;
+  run.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+  run.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
+  if (WIFSIGNALED(status)) run.problem = fmt::format("died of signal {}", WTERMSIG(status));
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) run.problem = fmt::format("ended with status {}", WEXITSTATUS(status));
+  if (auto said = ReadJsonObject(remarks.string())) run.remarks = std::move(*said);
+  return run;
+}
+
+}  // namespace teller::score

@@ -1,0 +1,196 @@
+#include "score/prepare.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <numeric>
+
+#include "base/parallel.hpp"
+#include "base/rng.hpp"
+#include "engine/engine.hpp"
+#include "report/features.hpp"
+#include "score/json_file.hpp"
+
+namespace teller::score {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
+  return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
+}
+
+/// Copies the inputs; links are followed, so that no name of the origin is left.
+base::Status CopyInputs(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) return CannotWrite(to, error);
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    const std::string name = entry.path().filename().string();
+    if (IsTruthFile(name)) continue;
+    fs::copy(entry.path(), to / name, fs::copy_options::recursive, error);
+    if (error) return CannotWrite(to / name, error);
+  }
+  if (error) return base::Error{base::Code::kUnreadable, "cannot be read: " + error.message(), from.string()};
+  return {};
+}
+
+base::Status SaveFeatures(const engine::Run& run, const fs::path& path) {
+  std::ofstream out(path, std::ios::binary);
+  const base::Status written = report::WriteFeatures(run, [&](std::string_view text) -> base::Status {
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    return {};
+  });
+  out.close();
+  if (!out) return base::Error{base::Code::kUnreadable, "cannot be written", path.string()};
+  return written;
+}
+
+/// All that is done with one case; runs in a process of its own.
+base::Status ReadCase(const Truth& truth, const std::string& name, const PrepareOptions& options) {
+  const fs::path copy = fs::path(options.work) / "cases" / name;
+  TELLER_TRY(CopyInputs(truth.folder, copy));
+  engine::Options open;
+  open.inputs.paths = {copy.string()};
+  open.threads = 1;
+  const auto begin = Clock::now();
+  const auto run = engine::Open(open);
+  if (!run) return run.error();
+  Answer answer;
+  if (!options.answers.empty()) answer = AnswerOf(engine::Diagnose(*run, open), name);
+  answer.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count();
+  if (!options.answers.empty()) {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    answer.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
+    TELLER_TRY(WriteText((fs::path(options.answers) / (name + ".json")).string(), ToJson(answer).dump() + "\n"));
+  }
+  TELLER_TRY(SaveFeatures(*run, fs::path(options.work) / "features" / (name + ".jsonl")));
+  std::error_code error;
+  if (!options.keep_copies) fs::remove_all(copy, error);
+  return {};
+}
+
+fs::path ProblemPath(const PrepareOptions& options, const std::string& name) { return fs::path(options.work) / "problems" / name; }
+
+[[noreturn]] void Child(const Truth& truth, const std::string& name, const PrepareOptions& options) {
+  if (options.timeout_s > 0) alarm(options.timeout_s);
+  if (options.memory > 0) {
+    const rlimit limit{.rlim_cur = options.memory, .rlim_max = options.memory};
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  int status = 1;
+  std::string problem = "not enough memory";
+  try {
+    const base::Status done = ReadCase(truth, name, options);
+    status = done.ok() ? 0 : 1;
+    problem = done.ok() ? "" : done.error().Text();
+  } catch (const std::bad_alloc&) {
+    // Said by the text above.
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  if (status != 0 && !WriteText(ProblemPath(options, name).string(), problem).ok()) status = 2;
+  _exit(status);
+}
+
+std::string ProblemOf(int status, const PrepareOptions& options, const std::string& name) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return fmt::format("took longer than {} s", options.timeout_s);
+  if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
+  std::ifstream in(ProblemPath(options, name));
+  std::string text;
+  std::getline(in, text);
+  return text.empty() ? fmt::format("ended with status {}", WEXITSTATUS(status)) : text;
+}
+
+/// The steps at the beginning of a features file.
+std::vector<ReadStep> ReadSteps(const std::string& path) {
+  std::vector<ReadStep> steps;
+  std::ifstream in(path);
+  std::string line;
+  while (std::getline(in, line)) {
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object()) break;
+    const std::string type = object.value("type", "");
+    if (type == "run") continue;
+    if (type != "step") break;
+    ReadStep step;
+    if (object["rank"].is_number()) step.rank = object["rank"].get<int64_t>();
+    step.index = object.value("index", 0u);
+    if (object["begin_ns"].is_number()) step.begin = object["begin_ns"].get<int64_t>();
+    if (object["end_ns"].is_number()) step.end = object["end_ns"].get<int64_t>();
+    step.gap = object.value("gap_ns", int64_t{-1});
+    step.observer = object.value("observer", false);
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<std::string> NeutralNames(size_t count, uint64_t seed) {
+  std::vector<uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  base::Rng rng(seed);
+  for (size_t i = count; i > 1; --i) std::swap(numbers[i - 1], numbers[rng.Below(i)]);
+  std::vector<std::string> names;
+  for (const uint32_t number : numbers) names.push_back(fmt::format("case-{:05}", number));
+  return names;
+}
+
+bool IsTruthFile(const std::string& name) {
+  return name == "label.json" || name == "evidence.json" || name == "requests.jsonl" || name == "README.md";
+}
+
+base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases, const std::vector<std::string>& names,
+                                                 const PrepareOptions& options) {
+  std::error_code error;
+  for (const char* folder : {"cases", "features", "problems"}) {
+    fs::create_directories(fs::path(options.work) / folder, error);
+    if (error) return CannotWrite(fs::path(options.work) / folder, error);
+  }
+  std::vector<Prepared> out(cases.size());
+  std::map<pid_t, size_t> running;
+  const unsigned workers = base::ThreadCount(options.workers);
+  size_t next = 0;
+  while (next < cases.size() || !running.empty()) {
+    if (next < cases.size() && running.size() < workers) {
+      out[next].name = names[next];
+      const pid_t child = fork();
+      if (child == 0) Child(cases[next], names[next], options);
+      if (child > 0) {
+        running[child] = next++;
+        continue;
+      }
+      if (running.empty()) {
+        return base::Error{.code = base::Code::kUnreadable, .message = fmt::format("no process can be started: {}", std::strerror(errno))};
+      }
+    }
+    int status = 0;
+    const pid_t ended = waitpid(-1, &status, 0);
+    const auto it = running.find(ended);
+    if (it == running.end()) continue;
+    Prepared& prepared = out[it->second];
+    prepared.problem = ProblemOf(status, options, prepared.name);
+    running.erase(it);
+  }
+  for (Prepared& prepared : out) prepared.steps = ReadSteps((fs::path(options.work) / "features" / (prepared.name + ".jsonl")).string());
+  return out;
+}
+
+}  // namespace teller::score

@@ -1,0 +1,177 @@
+#include "score/score.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/rng.hpp"
+#include "inject/check.hpp"
+#include "score/json_file.hpp"
+
+namespace teller::score {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+int64_t Since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
+}
+
+class Scorer {
+ public:
+  Scorer(const ScoreOptions& options, const std::string& folder, const std::function<void(const std::string&)>& say)
+      : folder_(folder), say_(say) {
+    scores_.options = options;
+  }
+
+  base::Result<Scores> Run() {
+    const auto begin = std::chrono::steady_clock::now();
+    auto methods = ParseMethods(scores_.options.methods, scores_.options.baselines);
+    if (!methods) return methods.error();
+    TELLER_TRY(ReadCases());
+    auto folds = SplitCases(scores_.cases, scores_.options.split, scores_.options.seed);
+    if (!folds) return folds.error();
+    scores_.folds = std::move(*folds);
+    for (const Fold& fold : scores_.folds) scores_.asked.insert(scores_.asked.end(), fold.test.begin(), fold.test.end());
+    std::sort(scores_.asked.begin(), scores_.asked.end());
+    if (scores_.asked.empty()) return base::Error{.code = base::Code::kUsage, .message = "this split asks no case"};
+    TELLER_TRY(Prepare(*methods));
+    for (Method& method : *methods) {
+      MethodScore score;
+      score.method = std::move(method);
+      if (!score.method.command.empty()) TELLER_TRY(Ask(score));
+      Compare(score);
+      scores_.methods.push_back(std::move(score));
+    }
+    scores_.wall_ns = Since(begin);
+    return std::move(scores_);
+  }
+
+ private:
+  base::Status ReadCases() {
+    for (const std::string& root : scores_.options.roots) {
+      auto found = inject::FindCases(root);
+      if (!found) return found.error();
+      for (const std::string& folder : *found) {
+        auto truth = ReadTruth(folder);
+        if (!truth) return truth.error();
+        scores_.cases.push_back(std::move(*truth));
+      }
+    }
+    scores_.names = NeutralNames(scores_.cases.size(), scores_.options.seed);
+    say_(fmt::format("{} cases", scores_.cases.size()));
+    return {};
+  }
+
+  std::string Answers(const std::string& method) const { return (fs::path(folder_) / "answers" / method).string(); }
+  std::string Work() const { return (fs::path(folder_) / "work").string(); }
+
+  base::Status Prepare(const std::vector<Method>& methods) {
+    const auto begin = std::chrono::steady_clock::now();
+    PrepareOptions options{.work = Work(), .answers = {}, .workers = scores_.options.workers, .timeout_s = scores_.options.timeout_s,
+                           .memory = scores_.options.memory, .keep_copies = scores_.options.keep_work};
+    std::error_code error;
+    for (const Method& method : methods) {
+      fs::create_directories(Answers(method.name), error);
+      if (error) return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), Answers(method.name)};
+      if (method.command.empty()) options.answers = Answers(method.name);
+      options.keep_copies |= method.wants_copies;
+    }
+    auto prepared = PrepareCases(scores_.cases, scores_.names, options);
+    if (!prepared) return prepared.error();
+    prepared_ = std::move(*prepared);
+    for (size_t i = 0; i < prepared_.size(); ++i) {
+      if (!prepared_[i].problem.empty()) scores_.problems.push_back(scores_.cases[i].folder + ": " + prepared_[i].problem);
+    }
+    scores_.prepare_ns = Since(begin);
+    say_(fmt::format("read in {:.1f} s", static_cast<double>(scores_.prepare_ns) / 1e9));
+    return {};
+  }
+
+  std::vector<Lesson> Lessons(const Fold& fold) const {
+    std::vector<uint32_t> teller = fold.train;  // whose truth is told
+    if (scores_.options.shuffle_labels) {
+      base::Rng rng(scores_.options.seed);
+      for (size_t i = teller.size(); i > 1; --i) std::swap(teller[i - 1], teller[rng.Below(i)]);
+    }
+    std::vector<Lesson> lessons;
+    for (size_t i = 0; i < fold.train.size(); ++i) {
+      Lesson lesson{.name = scores_.names[fold.train[i]], .truth = &scores_.cases[teller[i]], .abnormal_steps = {}, .ignored_steps = {}};
+      const auto verdicts = JudgeSteps(*lesson.truth, prepared_[teller[i]].steps);
+      const size_t own = prepared_[fold.train[i]].steps.size();
+      for (uint32_t s = 0; s < verdicts.size() && s < own; ++s) {
+        if (verdicts[s] == StepTruth::kAbnormal) lesson.abnormal_steps.push_back(s);
+        if (verdicts[s] == StepTruth::kIgnored) lesson.ignored_steps.push_back(s);
+      }
+      lessons.push_back(std::move(lesson));
+    }
+    return lessons;
+  }
+
+  /// Runs an outside method on every fold and gathers its answers.
+  base::Status Ask(MethodScore& score) {
+    for (size_t f = 0; f < scores_.folds.size(); ++f) {
+      const Fold& fold = scores_.folds[f];
+      std::vector<std::string> asked;
+      for (const uint32_t i : fold.test) asked.push_back(scores_.names[i]);
+      std::sort(asked.begin(), asked.end());
+      if (asked.empty()) continue;
+      const fs::path folder = fs::path(Work()) / "methods" / score.method.name / std::to_string(f);
+      auto run = RunMethod(score.method, Work(), folder.string(), Lessons(fold), asked, scores_.options.seed);
+      if (!run) return run.error();
+      score.wall_ns += run->wall_ns;
+      if (!run->problem.empty()) score.problems.push_back(fmt::format("{}: {}", fold.name, run->problem));
+      if (!run->remarks.is_null()) score.remarks[fold.name] = std::move(run->remarks);
+      for (const uint32_t i : fold.test) Gather(score, folder / "answers" / (scores_.names[i] + ".json"), i, *run, asked.size());
+    }
+    say_(fmt::format("{} in {:.1f} s", score.method.name, static_cast<double>(score.wall_ns) / 1e9));
+    return {};
+  }
+
+  void Gather(MethodScore& score, const fs::path& path, uint32_t index, const MethodRun& run, size_t asked) {
+    std::error_code error;
+    if (!fs::exists(path, error)) return;
+    auto answer = ReadAnswer(path.string());
+    if (!answer) {
+      score.problems.push_back(scores_.names[index] + ": " + answer.error().message);
+      return;
+    }
+    if (answer->name != scores_.names[index]) {
+      score.problems.push_back(scores_.names[index] + ": the answer names another case");
+      return;
+    }
+    if (!answer->wall_ns) answer->wall_ns = run.wall_ns / static_cast<int64_t>(asked);
+    if (!answer->peak_bytes) answer->peak_bytes = run.peak_bytes;
+    const std::string kept = (fs::path(Answers(score.method.name)) / (scores_.names[index] + ".json")).string();
+    if (const auto written = WriteText(kept, ToJson(*answer).dump() + "\n"); !written.ok()) score.problems.push_back(written.error().Text());
+  }
+
+  void Compare(MethodScore& score) {
+    std::vector<const Truth*> truths;
+    for (const uint32_t i : scores_.asked) {
+      const auto answer = ReadAnswer((fs::path(Answers(score.method.name)) / (scores_.names[i] + ".json")).string());
+      truths.push_back(&scores_.cases[i]);
+      score.judged.push_back(Judge(scores_.cases[i], prepared_[i].steps, answer ? &*answer : nullptr));
+    }
+    const TableOptions options{.resamples = scores_.options.resamples, .seed = scores_.options.seed};
+    score.tables = MakeTables(score.method.name, truths, score.judged, options);
+    score.losses = GroupLosses(truths, score.judged);
+    score.necessity = CompareNecessity(truths, score.judged, options);
+  }
+
+  const std::string& folder_;
+  const std::function<void(const std::string&)>& say_;
+  Scores scores_;
+  std::vector<Prepared> prepared_;
+};
+
+}  // namespace
+
+base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder, const std::function<void(const std::string&)>& say) {
+  return Scorer(options, folder, say).Run();
+}
+
+}  // namespace teller::score

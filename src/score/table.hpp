@@ -1,0 +1,71 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "score/judge.hpp"
+#include "score/metrics.hpp"
+#include "score/truth.hpp"
+
+namespace teller::score {
+
+/// One figure about one method on one group of cases.
+struct Figure {
+  std::string name;             ///< key of docs/reference/scores.md: "step_f1_at_1"
+  std::optional<double> value;  ///< absent where it is not defined
+  Interval95 interval;          ///< bootstrap over cases
+};
+
+/// All figures of one method on one group.
+struct Table {
+  std::string method;
+  std::string group;  ///< "all", "view", "stack", "class", "magnitude", "source"
+  std::string value;  ///< "horizontal", "vllm", ...
+  size_t cases = 0;
+  size_t faults = 0;
+  size_t steps = 0;            ///< of the job, that count
+  size_t abnormal_steps = 0;
+  std::vector<Figure> figures;  ///< always the same ones in the same order
+  const Figure& Get(const std::string& name) const;
+};
+
+/// Priors of steps, with the suffix that names them.
+struct Prior {
+  double share;
+  const char* suffix;
+};
+inline constexpr Prior kPriors[] = {{0.5, "50"}, {0.1, "10"}, {0.01, "1"}, {0.001, "0_1"}};
+
+struct TableOptions {
+  unsigned resamples = 200;
+  uint64_t seed = 1;
+};
+
+/// Groups of the asked cases and the figures of each. `judged` runs parallel to `truths`; cases whose fault only the
+/// client saw count nowhere.
+std::vector<Table> MakeTables(const std::string& method, const std::vector<const Truth*>& truths,
+                              const std::vector<Judged>& judged, const TableOptions& options);
+
+/// How many answers were lost for one reason.
+struct Loss {
+  std::string reason;
+  std::vector<std::string> cases;
+};
+/// Order: most frequent first.
+std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged);
+
+/// Whether verdicts whose repair would have helped are right more often: abnormal verdicts about cases that count, by
+/// the share of the lost time that the method says its first candidate's repair would save.
+struct Necessity {
+  std::string group;  ///< "saved_share >= 0.3", "saved_share < 0.3", "not computed"
+  size_t verdicts = 0;
+  size_t right = 0;          ///< status, class and place
+  size_t right_place = 0;    ///< the case is a fault and the first candidate's rank, process or operator is right, as labelled
+  Interval95 right_interval;
+  Interval95 place_interval;
+};
+inline constexpr double kNecessary = 0.3;
+std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged, const TableOptions& options);
+
+}  // namespace teller::score

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.hpp"
+#include "inject/label.hpp"
+
+namespace teller::score {
+
+/// A step of the case as it was read, without judgement.
+struct ReadStep {
+  std::optional<int64_t> rank;
+  uint32_t index = 0;
+  base::Nanos begin = base::kNoTime;
+  base::Nanos end = base::kNoTime;
+  base::Nanos gap = -1;
+  bool observer = false;  ///< touched by the profiler's start or stop
+};
+
+/// One case with all that its label says about right answers.
+struct Truth {
+  std::string folder;  ///< as given
+  inject::Label label;
+  std::string source;                         ///< "real" when the label does not say ("retimed", "simulated")
+  std::string magnitude;                      ///< "x1-1.5", "x1.5-3", "x3 and more", a word of the injector, "not told"
+  std::vector<std::string> accepted_ops;      ///< operator, module and names that stand for them
+  std::string log_record;                     ///< text of the line that names the cause; empty when none is labelled
+  bool steps_told = false;                    ///< the label says which steps are abnormal (or that none is)
+  std::vector<std::vector<inject::Interval>> abnormal;  ///< for each abnormal step its times by rank, where given
+  std::vector<uint32_t> abnormal_indices;     ///< abnormal steps that are given by ordinal only
+  std::vector<uint32_t> ignored;              ///< ordinals of steps not to count
+
+  bool expected() const;    ///< a fault that one of the inputs can show, not the client alone
+  bool horizontal() const;  ///< the culprit is one of several ranks
+};
+
+/// Errors: those of inject::ReadLabel; kBadFormat when the label has problems (the first of them).
+base::Result<Truth> ReadTruth(const std::string& folder);
+
+enum class StepTruth : uint8_t { kHealthy, kAbnormal, kIgnored };
+/// What the label says about each step, in order. Steps of ranks that stand under the fault together are all abnormal.
+/// Steps that the profiler touched are ignored; so are all steps of a fault whose label does not tell the steps.
+std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep>& steps);
+
+}  // namespace teller::score
