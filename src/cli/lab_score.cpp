@@ -59,7 +59,8 @@ std::vector<std::string> Split(const std::vector<std::string>& texts) {
   return out;
 }
 
-base::Status WriteResults(const score::Scores& scores, const std::string& text, const fs::path& folder, bool keep_work) {
+base::Status WriteResults(const score::Scores& scores, const std::string& text, const fs::path& folder,
+                          bool keep_work) {
   TELLER_TRY(score::WriteText((folder / "scores.json").string(), report::JsonText(score::ScoresToJson(scores))));
   TELLER_TRY(score::WriteText((folder / "scores.txt").string(), text));
   TELLER_TRY(score::WriteText((folder / "scores.html").string(), score::ScoresToHtml(scores)));
@@ -97,7 +98,8 @@ int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
   });
   if (!scores) return Fail(scores.error().Text());
   const std::string text = score::ScoresToText(*scores);
-  if (const auto written = WriteResults(*scores, text, draft.path(), what.keep_work); !written.ok()) return Fail(written.error().Text());
+  if (const auto written = WriteResults(*scores, text, draft.path(), what.keep_work); !written.ok())
+    return Fail(written.error().Text());
   if (const auto kept = draft.KeepAs(folder); !kept.ok()) return Fail(kept.error().Text());
   auto output = Output::Open("");
   base::Status printed = output->Write(text);

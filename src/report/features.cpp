@@ -47,14 +47,17 @@ class Writer {
   }
 
  private:
-  base::Status Line(const Json& value) { return write_(value.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n"); }
+  base::Status Line(const Json& value) {
+    return write_(value.dump(-1, ' ', true, Json::error_handler_t::replace) + "\n");
+  }
 
   static Json Rank(const std::optional<int>& rank) { return rank ? Json(*rank) : Json(nullptr); }
 
   base::Status WriteRun() {
     Json files = Json::array();
     for (const trace::File& file : store_.files) {
-      files.push_back({{"path", file.path}, {"kind", file.kind}, {"bytes", file.bytes}, {"records", file.records_read}});
+      files.push_back(
+          {{"path", file.path}, {"kind", file.kind}, {"bytes", file.bytes}, {"records", file.records_read}});
     }
     const Summary summary = Summarize(run_);
     return Line({{"type", "run"},
@@ -70,22 +73,23 @@ class Writer {
   base::Status WriteSteps() {
     for (size_t i = 0; i < run_.trees.steps.size(); ++i) {
       const trace::Step& s = run_.trees.steps[i];
-      TELLER_TRY(Line({{"type", "step"},
-                       {"step", i},
-                       {"process", ProcessLabel(store_, s.process)},
-                       {"rank", Rank(s.rank)},
-                       {"index", s.index},
-                       {"name", Shortened(s.name, kMaxNameBytes)},
-                       {"kind", Name(s.kind)},
-                       {"begin_ns", JsonTime(s.begin)},
-                       {"end_ns", JsonTime(s.end)},
-                       {"gap_ns", s.gap_before},
-                       {"batch", s.batch},
-                       {"new_tokens", s.new_tokens},
-                       {"context_tokens", s.context_tokens},
-                       {"shape", s.shape.valid() ? Json(Shortened(store_.text(s.shape), kMaxNameBytes)) : Json(nullptr)},
-                       {"work", s.work},
-                       {"observer", s.observer}}));
+      TELLER_TRY(
+          Line({{"type", "step"},
+                {"step", i},
+                {"process", ProcessLabel(store_, s.process)},
+                {"rank", Rank(s.rank)},
+                {"index", s.index},
+                {"name", Shortened(s.name, kMaxNameBytes)},
+                {"kind", Name(s.kind)},
+                {"begin_ns", JsonTime(s.begin)},
+                {"end_ns", JsonTime(s.end)},
+                {"gap_ns", s.gap_before},
+                {"batch", s.batch},
+                {"new_tokens", s.new_tokens},
+                {"context_tokens", s.context_tokens},
+                {"shape", s.shape.valid() ? Json(Shortened(store_.text(s.shape), kMaxNameBytes)) : Json(nullptr)},
+                {"work", s.work},
+                {"observer", s.observer}}));
     }
     return {};
   }
@@ -93,7 +97,8 @@ class Writer {
   /// The step of each span: that of its process in which it begins.
   uint32_t StepOf(trace::ProcessRow process, Nanos at) {
     const std::vector<uint32_t>& mine = steps_of_[process.value()];
-    const auto after = std::upper_bound(mine.begin(), mine.end(), at, [&](Nanos t, uint32_t s) { return t < run_.trees.steps[s].begin; });
+    const auto after = std::upper_bound(mine.begin(), mine.end(), at,
+                                        [&](Nanos t, uint32_t s) { return t < run_.trees.steps[s].begin; });
     if (after == mine.begin()) return kNoStep;
     const uint32_t step = *(after - 1);
     return at < run_.trees.steps[step].end ? step : kNoStep;
@@ -110,7 +115,9 @@ class Writer {
     std::map<uint32_t, std::map<std::pair<uint32_t, trace::SpanKind>, Calls>> by_step;
     for (size_t row = 0; row < spans.size(); ++row) {
       const trace::SpanKind kind = store_.kind(row);
-      if (kind == trace::SpanKind::kProfiler || kind == trace::SpanKind::kOverhead || kind == trace::SpanKind::kGpuAnnotation) continue;
+      if (kind == trace::SpanKind::kProfiler || kind == trace::SpanKind::kOverhead ||
+          kind == trace::SpanKind::kGpuAnnotation)
+        continue;
       const uint32_t step = StepOf(store_.track_of(row).process, spans.begin[row]);
       if (step == kNoStep) continue;
       Calls& calls = by_step[step][{spans.name[row].value(), kind}];
@@ -126,7 +133,8 @@ class Writer {
 
   base::Status WriteOpsOf(uint32_t step, const std::map<std::pair<uint32_t, trace::SpanKind>, Calls>& names) {
     std::vector<std::pair<std::pair<uint32_t, trace::SpanKind>, Calls>> list(names.begin(), names.end());
-    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second.self > b.second.self; });
+    std::stable_sort(list.begin(), list.end(),
+                     [](const auto& a, const auto& b) { return a.second.self > b.second.self; });
     for (size_t i = 0; i < list.size() && i < kMostNames; ++i) {
       const auto& [key, calls] = list[i];
       TELLER_TRY(Line({{"type", "op"},
@@ -146,7 +154,11 @@ class Writer {
       count += list[i].second.count;
       rest += list[i].second.self;
     }
-    return Line({{"type", "op_rest"}, {"step", step}, {"names", list.size() - kMostNames}, {"count", count}, {"self_ns", rest}});
+    return Line({{"type", "op_rest"},
+                 {"step", step},
+                 {"names", list.size() - kMostNames},
+                 {"count", count},
+                 {"self_ns", rest}});
   }
 
   base::Status WriteCollectives() {
@@ -155,7 +167,8 @@ class Writer {
       uint32_t step = kNoStep;
       for (const trace::CollectiveMember& m : c.members) {
         if (step == kNoStep && m.process.valid()) step = StepOf(m.process, m.arrival);
-        members.push_back({{"rank", m.rank}, {"arrival_ns", JsonTime(m.arrival)}, {"end_ns", JsonTime(m.end)}, {"wait_ns", m.wait}});
+        members.push_back(
+            {{"rank", m.rank}, {"arrival_ns", JsonTime(m.arrival)}, {"end_ns", JsonTime(m.end)}, {"wait_ns", m.wait}});
       }
       TELLER_TRY(Line({{"type", "collective"},
                        {"op", Shortened(store_.text(c.name), kMaxNameBytes)},
@@ -168,7 +181,11 @@ class Writer {
 
   base::Status WriteLogs() {
     for (const logs::Template& t : run_.templates.templates) {
-      TELLER_TRY(Line({{"type", "template"}, {"template", t.id}, {"text", Shortened(t.text, kMaxMessageBytes)}, {"level", Name(t.level)}, {"count", t.count}}));
+      TELLER_TRY(Line({{"type", "template"},
+                       {"template", t.id},
+                       {"text", Shortened(t.text, kMaxMessageBytes)},
+                       {"level", Name(t.level)},
+                       {"count", t.count}}));
     }
     for (const trace::LogRecord& log : store_.logs) {
       TELLER_TRY(Line({{"type", "log"},

@@ -39,7 +39,9 @@ std::string Text(const Json& object, const char* key) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json OrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 template <class T>
 Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
@@ -157,14 +159,15 @@ Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
   if (diagnosis.status == trace::VerdictStatus::kAbnormal) answer.status = AnswerStatus::kAbnormal;
   std::map<uint32_t, double> scores;
   for (const trace::Finding& finding : diagnosis.findings) {
-    answer.candidates.push_back({.rank = finding.culprit.rank ? std::optional<int64_t>(*finding.culprit.rank) : std::nullopt,
-                                 .process = finding.culprit.process,
-                                 .op = finding.culprit.op,
-                                 .module = finding.culprit.module,
-                                 .log_record = finding.culprit.log_record,
-                                 .fault_class = std::string(trace::Name(finding.fault)),
-                                 .p = finding.score,
-                                 .saved_share = finding.saved_share});
+    answer.candidates.push_back(
+        {.rank = finding.culprit.rank ? std::optional<int64_t>(*finding.culprit.rank) : std::nullopt,
+         .process = finding.culprit.process,
+         .op = finding.culprit.op,
+         .module = finding.culprit.module,
+         .log_record = finding.culprit.log_record,
+         .fault_class = std::string(trace::Name(finding.fault)),
+         .p = finding.score,
+         .saved_share = finding.saved_share});
     for (const trace::AbnormalStep& step : finding.steps) {
       if (!step.row.valid()) continue;
       double& score = scores[step.row.value()];

@@ -35,12 +35,12 @@ struct StepScore {
 struct Answer {
   std::string name;  ///< the case's neutral one
   AnswerStatus status = AnswerStatus::kAbstained;
-  double confidence = 0;               ///< that this answer is right, 0..1
-  double threshold = 0.5;              ///< a step with this score or more is called abnormal
-  std::vector<StepScore> steps;        ///< others are less suspect than all of these
-  std::vector<Candidate> candidates;   ///< most suspect first
-  std::optional<int64_t> wall_ns;      ///< time spent on this case
-  std::optional<int64_t> peak_bytes;   ///< most memory in use
+  double confidence = 0;              ///< that this answer is right, 0..1
+  double threshold = 0.5;             ///< a step with this score or more is called abnormal
+  std::vector<StepScore> steps;       ///< others are less suspect than all of these
+  std::vector<Candidate> candidates;  ///< most suspect first
+  std::optional<int64_t> wall_ns;     ///< time spent on this case
+  std::optional<int64_t> peak_bytes;  ///< most memory in use
 };
 
 /// Errors: kNotFound, kBadFormat, kLimit, with the place in the file's object.

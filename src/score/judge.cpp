@@ -68,7 +68,8 @@ class Comparison {
   bool Accepted(const std::string& name) const {
     if (!label_.is_fault) return name == trace::Name(trace::FaultClass::kNotAFault);
     if (name == trace::Name(label_.fault)) return true;
-    return std::any_of(label_.accepted.begin(), label_.accepted.end(), [&](trace::FaultClass fault) { return name == trace::Name(fault); });
+    return std::any_of(label_.accepted.begin(), label_.accepted.end(),
+                       [&](trace::FaultClass fault) { return name == trace::Name(fault); });
   }
 
   void Places() {
@@ -85,10 +86,12 @@ class Comparison {
       });
     }
     if (label_.culprit && !label_.culprit->process.empty()) {
-      out_.process_place = FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.process, label_.culprit->process); });
+      out_.process_place =
+          FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.process, label_.culprit->process); });
     }
     if (!truth_.log_record.empty()) {
-      out_.line_place = FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.log_record, truth_.log_record); });
+      out_.line_place =
+          FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.log_record, truth_.log_record); });
     }
   }
 
@@ -160,6 +163,10 @@ bool SameName(const std::string& a, const std::string& b) {
 Judged Judge(const Truth& truth, const std::vector<ReadStep>& steps, const Answer* answer) {
   Judged out = Comparison(truth, answer).Compare();
   out.steps = JobSteps(truth, steps, answer);
+  out.effect = truth.label.is_fault ? EffectOf(steps, JudgeSteps(truth, steps)) : "controls";
+  if (out.loss == "missed")
+    out.loss =
+        "missed, its steps take " + (out.effect == "not told" ? "a time not told" : out.effect + " of the usual time");
   return out;
 }
 

@@ -13,15 +13,15 @@ namespace teller::score {
 /// One step of the job, over all ranks, with its truth and what the method says.
 struct JobStep {
   bool abnormal = false;
-  double score = 0;      ///< the largest of its ranks
+  double score = 0;  ///< the largest of its ranks
   bool flagged = false;
 };
 
 /// How good one answer to one case is. Members that the label does not decide are absent.
 struct Judged {
-  bool answered = false;   ///< there is an answer, be it "abstained"
+  bool answered = false;  ///< there is an answer, be it "abstained"
   bool abstained = false;
-  bool flagged = false;    ///< called abnormal
+  bool flagged = false;  ///< called abnormal
   double confidence = 0;
   std::optional<Place> op_place;       ///< of the first candidate with a right operator or module
   std::optional<Place> rank_place;     ///< of the first candidate with the right one of several ranks
@@ -30,12 +30,13 @@ struct Judged {
   std::string said_class;              ///< NOT_A_FAULT when called normal; empty when unanswered
   std::string counted_class;           ///< the same, with classes that are right too counted as the labelled one
   std::string true_class;              ///< observer effects count as NOT_A_FAULT
-  bool right = false;                  ///< status, and for faults class and place of the first candidate, as far as labelled
-  std::string loss;                    ///< why it is not right, in words that group; empty when it is
-  std::optional<double> saved_share;   ///< of the first candidate
+  bool right = false;  ///< status, and for faults class and place of the first candidate, as far as labelled
+  std::string loss;    ///< why it is not right, in words that group; empty when it is
+  std::string effect;  ///< how far the fault shows in the times of its steps; "controls" without one
+  std::optional<double> saved_share;  ///< of the first candidate
   std::optional<int64_t> wall_ns;
   std::optional<int64_t> peak_bytes;
-  std::vector<JobStep> steps;          ///< those that count
+  std::vector<JobStep> steps;  ///< those that count
 };
 
 /// Compares an answer (null = none came) with the truth. Steps of several ranks with one index are one step of the job.

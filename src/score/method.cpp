@@ -23,7 +23,8 @@ namespace {
 bool IsName(const std::string& name) {
   if (name.empty() || name.size() > 60) return false;
   for (const char c : name) {
-    const bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    const bool good =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
     if (!good) return false;
   }
   return true;
@@ -58,7 +59,9 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     Method method{.name = text.substr(0, equals), .command = {}, .wants_copies = false};
-    const auto refuse = [&](const std::string& why) { return base::Error{.code = base::Code::kUsage, .message = "method \"" + text + "\": " + why}; };
+    const auto refuse = [&](const std::string& why) {
+      return base::Error{.code = base::Code::kUsage, .message = "method \"" + text + "\": " + why};
+    };
     if (!IsName(method.name)) return refuse("a name has letters, digits, - and _, at most 60");
     if (!names.insert(method.name).second) return refuse("is given twice");
     if (equals != std::string::npos) {
@@ -66,7 +69,8 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
       method.wants_copies = true;
       if (method.command.empty()) return refuse("no command behind =");
     } else if (method.name != "teller") {
-      if (baselines.empty()) return refuse("is not built in; \"./dev lab score\" knows the baselines, NAME=COMMAND names one of your own");
+      if (baselines.empty())
+        return refuse("is not built in; \"./dev lab score\" knows the baselines, NAME=COMMAND names one of your own");
       method.command = baselines + " " + method.name;
     }
     methods.push_back(std::move(method));
@@ -75,7 +79,8 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
 }
 
 base::Result<MethodRun> RunMethod(const Method& method, const std::string& work, const std::string& folder,
-                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked, uint64_t seed) {
+                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
+                                  uint64_t seed) {
   const fs::path answers = fs::path(folder) / "answers";
   std::error_code error;
   fs::create_directories(answers, error);
@@ -101,7 +106,9 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::string& work,
     execl("/bin/sh", "sh", "-c", line.c_str(), "sh", path.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
-  if (child < 0) return base::Error{.code = base::Code::kUnreadable, .message = fmt::format("no process can be started: {}", std::strerror(errno))};
+  if (child < 0)
+    return base::Error{.code = base::Code::kUnreadable,
+                       .message = fmt::format("no process can be started: {}", std::strerror(errno))};
   int status = 0;
   rusage usage{};
   while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
@@ -110,7 +117,8 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::string& work,
   run.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
   run.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
   if (WIFSIGNALED(status)) run.problem = fmt::format("died of signal {}", WTERMSIG(status));
-  if (WIFEXITED(status) && WEXITSTATUS(status) != 0) run.problem = fmt::format("ended with status {}", WEXITSTATUS(status));
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
+    run.problem = fmt::format("ended with status {}", WEXITSTATUS(status));
   if (auto said = ReadJsonObject(remarks.string())) run.remarks = std::move(*said);
   return run;
 }

@@ -13,19 +13,19 @@ namespace teller::score {
 /// Someone who answers cases.
 struct Method {
   std::string name;
-  std::string command;      ///< started with the path of a task as its last argument; empty = built in
+  std::string command;       ///< started with the path of a task as its last argument; empty = built in
   bool wants_copies = true;  ///< reads the inputs themselves, not only their features
 };
 
-/// Built in: "teller". "NAME=COMMAND" names an outside one; any other name is asked of `baselines` ("COMMAND NAME TASK"),
-/// which is what `./dev lab score` sets. Errors: kUsage (no such method, an empty or doubled name).
+/// Built in: "teller". "NAME=COMMAND" names an outside one; any other name is asked of `baselines` ("COMMAND NAME
+/// TASK"), which is what `./dev lab score` sets. Errors: kUsage (no such method, an empty or doubled name).
 base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& texts, const std::string& baselines);
 
 /// What is told to a method about one case to learn from.
 struct Lesson {
   std::string name;
-  const Truth* truth = nullptr;            ///< may be another case's, when labels are shuffled
-  std::vector<uint32_t> abnormal_steps;    ///< numbers in the features
+  const Truth* truth = nullptr;          ///< may be another case's, when labels are shuffled
+  std::vector<uint32_t> abnormal_steps;  ///< numbers in the features
   std::vector<uint32_t> ignored_steps;
 };
 
@@ -33,13 +33,14 @@ struct Lesson {
 struct MethodRun {
   int64_t wall_ns = 0;
   int64_t peak_bytes = 0;
-  std::string problem;            ///< why it gave no answers, or not all
+  std::string problem;             ///< why it gave no answers, or not all
   nlohmann::ordered_json remarks;  ///< what it says of itself (search over its parameters), null when nothing
 };
 
 /// Writes the task (schema "teller.task/1"), runs the method's command, leaves its answers in `folder`/answers.
 /// `work` has cases and features. Errors: kUnreadable (cannot write, no process). A method that fails is no error.
 base::Result<MethodRun> RunMethod(const Method& method, const std::string& work, const std::string& folder,
-                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked, uint64_t seed);
+                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
+                                  uint64_t seed);
 
 }  // namespace teller::score

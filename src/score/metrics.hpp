@@ -54,7 +54,8 @@ std::optional<double> AverageAt(const std::vector<Place>& places, uint32_t k);
 /// Mean of 1 / place, 0 where there is none.
 std::optional<double> MeanReciprocalRank(const std::vector<Place>& places);
 
-/// Mean over the classes that occur in `truth` of their F1. `said` runs parallel to `truth`. Absent when both are empty.
+/// Mean over the classes that occur in `truth` of their F1. `said` runs parallel to `truth`. Absent when both are
+/// empty.
 std::optional<double> MacroF1(const std::vector<std::string>& truth, const std::vector<std::string>& said);
 
 /// An answer with how sure it is.
@@ -62,8 +63,8 @@ struct Confident {
   double confidence = 0;  ///< 0..1
   bool right = false;
 };
-/// Expected calibration error: mean distance of confidence and share of right ones over `bins` equal bins of confidence,
-/// weighted by how many lie in each (Naeini et al. 2015). Absent for an empty list.
+/// Expected calibration error: mean distance of confidence and share of right ones over `bins` equal bins of
+/// confidence, weighted by how many lie in each (Naeini et al. 2015). Absent for an empty list.
 std::optional<double> CalibrationError(const std::vector<Confident>& answers, unsigned bins = 10);
 
 /// Of answers in order of confidence, the first part that covers `coverage` of all `asked` ones: the share of wrong
@@ -78,8 +79,8 @@ struct Interval95 {
 };
 
 /// Percentile bootstrap over clusters: draws `clusters` of them with replacement, `resamples` times, from a generator
-/// seeded with `seed`; `figures` gets how often each was drawn and returns the figures, always equally many, absent ones
-/// included. Redrawn samples without the figure do not count towards its interval.
+/// seeded with `seed`; `figures` gets how often each was drawn and returns the figures, always equally many, absent
+/// ones included. Redrawn samples without the figure do not count towards its interval.
 std::vector<Interval95> Bootstrap(
     size_t clusters, unsigned resamples, uint64_t seed,
     const std::function<std::vector<std::optional<double>>(const std::vector<uint32_t>&)>& figures);

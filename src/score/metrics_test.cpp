@@ -9,12 +9,17 @@ namespace {
 
 std::vector<Scored> Items(std::initializer_list<std::pair<double, bool>> list) {
   std::vector<Scored> items;
-  for (const auto& [score, positive] : list) items.push_back({.score = score, .positive = positive, .flagged = score >= 0.5, .cluster = static_cast<uint32_t>(items.size())});
+  for (const auto& [score, positive] : list)
+    items.push_back({.score = score,
+                     .positive = positive,
+                     .flagged = score >= 0.5,
+                     .cluster = static_cast<uint32_t>(items.size())});
   return items;
 }
 
 TEST(Detect, CountsAsTheDefinitionsSay) {
-  const Detection d = Detect({.true_positives = 6, .false_positives = 2, .false_negatives = 4, .true_negatives = 88}, {});
+  const Detection d =
+      Detect({.true_positives = 6, .false_positives = 2, .false_negatives = 4, .true_negatives = 88}, {});
   EXPECT_DOUBLE_EQ(*d.precision, 0.75);
   EXPECT_DOUBLE_EQ(*d.recall, 0.6);
   EXPECT_NEAR(*d.f1, 2 * 0.75 * 0.6 / 1.35, 1e-12);
@@ -27,7 +32,8 @@ TEST(Detect, PriorOfTheSampleChangesNothing) {
 
 TEST(Detect, RareFaultsCostPrecisionByHand) {
   // Recall 0.9, false alarms 0.01: at 1 % the precision is 0.009 / (0.009 + 0.0099).
-  const Detection d = Detect({.true_positives = 9, .false_positives = 1, .false_negatives = 1, .true_negatives = 99}, 0.01);
+  const Detection d =
+      Detect({.true_positives = 9, .false_positives = 1, .false_negatives = 1, .true_negatives = 99}, 0.01);
   EXPECT_NEAR(*d.precision, 0.009 / (0.009 + 0.0099), 1e-12);
   EXPECT_DOUBLE_EQ(*d.recall, 0.9);
 }
@@ -57,7 +63,8 @@ TEST(AveragePrecision, DrawingTwiceEqualsStandingTwice) {
   std::vector<Scored> once;
   std::vector<Scored> twice;
   for (uint32_t i = 0; i < 50; ++i) {
-    const Scored item{.score = static_cast<double>(rng.Below(10)), .positive = rng.Below(3) == 0, .flagged = false, .cluster = i};
+    const Scored item{
+        .score = static_cast<double>(rng.Below(10)), .positive = rng.Below(3) == 0, .flagged = false, .cluster = i};
     once.push_back(item);
     twice.push_back(item);
     if (i % 2 == 0) twice.push_back(item);
@@ -131,7 +138,9 @@ TEST(Bootstrap, SameSeedSameIntervalAndItHoldsTheMean) {
 }
 
 TEST(Bootstrap, OneCaseHasNoSpread) {
-  const auto out = Bootstrap(1, 50, 1, [](const std::vector<uint32_t>& times) -> std::vector<std::optional<double>> { return {times[0] * 0.5}; });
+  const auto out = Bootstrap(1, 50, 1, [](const std::vector<uint32_t>& times) -> std::vector<std::optional<double>> {
+    return {times[0] * 0.5};
+  });
   EXPECT_DOUBLE_EQ(*out[0].low, 0.5);
   EXPECT_DOUBLE_EQ(*out[0].high, 0.5);
 }

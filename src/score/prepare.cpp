@@ -85,7 +85,9 @@ base::Status ReadCase(const Truth& truth, const std::string& name, const Prepare
   return {};
 }
 
-fs::path ProblemPath(const PrepareOptions& options, const std::string& name) { return fs::path(options.work) / "problems" / name; }
+fs::path ProblemPath(const PrepareOptions& options, const std::string& name) {
+  return fs::path(options.work) / "problems" / name;
+}
 
 [[noreturn]] void Child(const Truth& truth, const std::string& name, const PrepareOptions& options) {
   if (options.timeout_s > 0) alarm(options.timeout_s);
@@ -110,7 +112,8 @@ fs::path ProblemPath(const PrepareOptions& options, const std::string& name) { r
 
 std::string ProblemOf(int status, const PrepareOptions& options, const std::string& name) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return fmt::format("took longer than {} s", options.timeout_s);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+    return fmt::format("took longer than {} s", options.timeout_s);
   if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
   std::ifstream in(ProblemPath(options, name));
   std::string text;
@@ -132,6 +135,7 @@ std::vector<ReadStep> ReadSteps(const std::string& path) {
     ReadStep step;
     if (object["rank"].is_number()) step.rank = object["rank"].get<int64_t>();
     step.index = object.value("index", 0u);
+    step.kind = object.value("kind", "");
     if (object["begin_ns"].is_number()) step.begin = object["begin_ns"].get<int64_t>();
     if (object["end_ns"].is_number()) step.end = object["end_ns"].get<int64_t>();
     step.gap = object.value("gap_ns", int64_t{-1});
@@ -178,7 +182,8 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
         continue;
       }
       if (running.empty()) {
-        return base::Error{.code = base::Code::kUnreadable, .message = fmt::format("no process can be started: {}", std::strerror(errno))};
+        return base::Error{.code = base::Code::kUnreadable,
+                           .message = fmt::format("no process can be started: {}", std::strerror(errno))};
       }
     }
     int status = 0;
@@ -189,7 +194,8 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
     prepared.problem = ProblemOf(status, options, prepared.name);
     running.erase(it);
   }
-  for (Prepared& prepared : out) prepared.steps = ReadSteps((fs::path(options.work) / "features" / (prepared.name + ".jsonl")).string());
+  for (Prepared& prepared : out)
+    prepared.steps = ReadSteps((fs::path(options.work) / "features" / (prepared.name + ".jsonl")).string());
   return out;
 }
 

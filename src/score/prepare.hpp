@@ -21,8 +21,8 @@ struct PrepareOptions {
 
 /// One case as the methods get it.
 struct Prepared {
-  std::string name;             ///< neutral: says nothing about the case or the order of cases
-  std::string problem;          ///< why it could not be read; empty when it was
+  std::string name;     ///< neutral: says nothing about the case or the order of cases
+  std::string problem;  ///< why it could not be read; empty when it was
   std::vector<ReadStep> steps;
 };
 

@@ -35,7 +35,8 @@ class Scorer {
     auto folds = SplitCases(scores_.cases, scores_.options.split, scores_.options.seed);
     if (!folds) return folds.error();
     scores_.folds = std::move(*folds);
-    for (const Fold& fold : scores_.folds) scores_.asked.insert(scores_.asked.end(), fold.test.begin(), fold.test.end());
+    for (const Fold& fold : scores_.folds)
+      scores_.asked.insert(scores_.asked.end(), fold.test.begin(), fold.test.end());
     std::sort(scores_.asked.begin(), scores_.asked.end());
     if (scores_.asked.empty()) return base::Error{.code = base::Code::kUsage, .message = "this split asks no case"};
     TELLER_TRY(Prepare(*methods));
@@ -71,12 +72,17 @@ class Scorer {
 
   base::Status Prepare(const std::vector<Method>& methods) {
     const auto begin = std::chrono::steady_clock::now();
-    PrepareOptions options{.work = Work(), .answers = {}, .workers = scores_.options.workers, .timeout_s = scores_.options.timeout_s,
-                           .memory = scores_.options.memory, .keep_copies = scores_.options.keep_work};
+    PrepareOptions options{.work = Work(),
+                           .answers = {},
+                           .workers = scores_.options.workers,
+                           .timeout_s = scores_.options.timeout_s,
+                           .memory = scores_.options.memory,
+                           .keep_copies = scores_.options.keep_work};
     std::error_code error;
     for (const Method& method : methods) {
       fs::create_directories(Answers(method.name), error);
-      if (error) return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), Answers(method.name)};
+      if (error)
+        return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), Answers(method.name)};
       if (method.command.empty()) options.answers = Answers(method.name);
       options.keep_copies |= method.wants_copies;
     }
@@ -84,7 +90,8 @@ class Scorer {
     if (!prepared) return prepared.error();
     prepared_ = std::move(*prepared);
     for (size_t i = 0; i < prepared_.size(); ++i) {
-      if (!prepared_[i].problem.empty()) scores_.problems.push_back(scores_.cases[i].folder + ": " + prepared_[i].problem);
+      if (!prepared_[i].problem.empty())
+        scores_.problems.push_back(scores_.cases[i].folder + ": " + prepared_[i].problem);
     }
     scores_.prepare_ns = Since(begin);
     say_(fmt::format("read in {:.1f} s", static_cast<double>(scores_.prepare_ns) / 1e9));
@@ -99,7 +106,10 @@ class Scorer {
     }
     std::vector<Lesson> lessons;
     for (size_t i = 0; i < fold.train.size(); ++i) {
-      Lesson lesson{.name = scores_.names[fold.train[i]], .truth = &scores_.cases[teller[i]], .abnormal_steps = {}, .ignored_steps = {}};
+      Lesson lesson{.name = scores_.names[fold.train[i]],
+                    .truth = &scores_.cases[teller[i]],
+                    .abnormal_steps = {},
+                    .ignored_steps = {}};
       const auto verdicts = JudgeSteps(*lesson.truth, prepared_[teller[i]].steps);
       const size_t own = prepared_[fold.train[i]].steps.size();
       for (uint32_t s = 0; s < verdicts.size() && s < own; ++s) {
@@ -125,7 +135,8 @@ class Scorer {
       score.wall_ns += run->wall_ns;
       if (!run->problem.empty()) score.problems.push_back(fmt::format("{}: {}", fold.name, run->problem));
       if (!run->remarks.is_null()) score.remarks[fold.name] = std::move(run->remarks);
-      for (const uint32_t i : fold.test) Gather(score, folder / "answers" / (scores_.names[i] + ".json"), i, *run, asked.size());
+      for (const uint32_t i : fold.test)
+        Gather(score, folder / "answers" / (scores_.names[i] + ".json"), i, *run, asked.size());
     }
     say_(fmt::format("{} in {:.1f} s", score.method.name, static_cast<double>(score.wall_ns) / 1e9));
     return {};
@@ -146,7 +157,8 @@ class Scorer {
     if (!answer->wall_ns) answer->wall_ns = run.wall_ns / static_cast<int64_t>(asked);
     if (!answer->peak_bytes) answer->peak_bytes = run.peak_bytes;
     const std::string kept = (fs::path(Answers(score.method.name)) / (scores_.names[index] + ".json")).string();
-    if (const auto written = WriteText(kept, ToJson(*answer).dump() + "\n"); !written.ok()) score.problems.push_back(written.error().Text());
+    if (const auto written = WriteText(kept, ToJson(*answer).dump() + "\n"); !written.ok())
+      score.problems.push_back(written.error().Text());
   }
 
   void Compare(MethodScore& score) {
@@ -170,7 +182,8 @@ class Scorer {
 
 }  // namespace
 
-base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder, const std::function<void(const std::string&)>& say) {
+base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder,
+                                const std::function<void(const std::string&)>& say) {
   return Scorer(options, folder, say).Run();
 }
 

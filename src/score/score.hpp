@@ -18,9 +18,9 @@ struct ScoreOptions {
   std::string split = "none";
   uint64_t seed = 1;
   unsigned resamples = 200;
-  unsigned workers = 0;    ///< cases at once; 0 = one per core
+  unsigned workers = 0;  ///< cases at once; 0 = one per core
   unsigned timeout_s = 300;
-  uint64_t memory = 0;     ///< bytes for one case; 0 = no bound
+  uint64_t memory = 0;          ///< bytes for one case; 0 = no bound
   bool shuffle_labels = false;  ///< lessons are told with each other's truth
   bool keep_work = false;       ///< keep copies, features and tasks beside the results
 };
@@ -28,7 +28,7 @@ struct ScoreOptions {
 /// What one method came to.
 struct MethodScore {
   Method method;
-  std::vector<Judged> judged;   ///< of Scores::asked
+  std::vector<Judged> judged;  ///< of Scores::asked
   std::vector<Table> tables;
   std::vector<Loss> losses;
   std::vector<Necessity> necessity;
@@ -41,17 +41,18 @@ struct MethodScore {
 struct Scores {
   ScoreOptions options;
   std::vector<Truth> cases;
-  std::vector<std::string> names;    ///< neutral ones
+  std::vector<std::string> names;     ///< neutral ones
   std::vector<std::string> problems;  ///< cases that could not be read: "case: why"
   std::vector<Fold> folds;
-  std::vector<uint32_t> asked;        ///< cases that some fold asks, in order
+  std::vector<uint32_t> asked;  ///< cases that some fold asks, in order
   std::vector<MethodScore> methods;
   int64_t wall_ns = 0;
   int64_t prepare_ns = 0;  ///< of these, copying, reading and, where asked, TELLER's own answers
 };
 
-/// Reads the cases, prepares neutral copies, lets every method answer, compares. Answers stay in `folder`/answers/METHOD.
-/// `say` gets one line a stage. Errors: those of the stages; kNotFound without a case.
-base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder, const std::function<void(const std::string&)>& say);
+/// Reads the cases, prepares neutral copies, lets every method answer, compares. Answers stay in
+/// `folder`/answers/METHOD. `say` gets one line a stage. Errors: those of the stages; kNotFound without a case.
+base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder,
+                                const std::function<void(const std::string&)>& say);
 
 }  // namespace teller::score

@@ -13,19 +13,25 @@ namespace {
 
 constexpr const char* kStyle =
     "body{font:14px/1.4 system-ui,sans-serif;margin:2em;max-width:80em;color:#222}"
-    "table{border-collapse:collapse;margin:0 0 2em}th,td{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:right}"
-    "th:first-child,td:first-child{text-align:left}small{color:#777}svg{display:block;margin:0 0 1.5em}h2{margin:1.2em 0 .4em}";
+    "table{border-collapse:collapse;margin:0 0 2em}th,td{padding:.2em .7em;border-bottom:1px solid "
+    "#ddd;text-align:right}"
+    "th:first-child,td:first-child{text-align:left}small{color:#777}svg{display:block;margin:0 0 1.5em}h2{margin:1.2em "
+    "0 .4em}";
 
-std::string Escaped(const std::string& text) { return report::EscapeHtml(report::Printable(text)); }
+std::string Escaped(const std::string& text) {
+  return report::EscapeHtml(report::Printable(text));
+}
 
 const Table* AllOf(const MethodScore& method) {
-  const auto it = std::find_if(method.tables.begin(), method.tables.end(), [](const Table& table) { return table.group == "all"; });
+  const auto it =
+      std::find_if(method.tables.begin(), method.tables.end(), [](const Table& table) { return table.group == "all"; });
   return it == method.tables.end() ? nullptr : &*it;
 }
 
 std::string Cell(const Figure& figure) {
   const std::string interval = IntervalText(figure);
-  return "<td>" + report::EscapeHtml(ValueText(figure)) + (interval.empty() ? "" : " <small>" + interval + "</small>") + "</td>";
+  return "<td>" + report::EscapeHtml(ValueText(figure)) + (interval.empty() ? "" : " <small>" + interval + "</small>") +
+         "</td>";
 }
 
 /// One bar a method, from 0 to 1, with a line over its interval.
@@ -41,18 +47,23 @@ std::string Bars(const Scores& scores, const Column& column, const char* set) {
     const Figure& figure = all->Get(column.figure);
     const int y = 24 + row++ * kRow;
     const auto x = [&](double value) { return kLabel + std::clamp(value, 0.0, 1.0) * kWidth; };
-    bars += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kLabel - 8, y + 13, Escaped(method.method.name));
+    bars += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>", kLabel - 8, y + 13,
+                        Escaped(method.method.name));
     if (figure.value) {
-      bars += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"16\" fill=\"{}\"/>", kLabel, y, x(*figure.value) - kLabel,
-                          method.method.name == "teller" ? "#2b6cb0" : "#a0aec0");
+      bars += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{:.1f}\" height=\"16\" fill=\"{}\"/>", kLabel, y,
+                          x(*figure.value) - kLabel, method.method.name == "teller" ? "#2b6cb0" : "#a0aec0");
     }
     if (figure.value && figure.interval.low && figure.interval.high) {
-      bars += fmt::format("<line x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\" stroke=\"#222\"/>", x(*figure.interval.low), y + 8, x(*figure.interval.high), y + 8);
+      bars += fmt::format("<line x1=\"{:.1f}\" y1=\"{}\" x2=\"{:.1f}\" y2=\"{}\" stroke=\"#222\"/>",
+                          x(*figure.interval.low), y + 8, x(*figure.interval.high), y + 8);
     }
-    bars += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", kLabel + kWidth + 10, y + 13, report::EscapeHtml(ValueText(figure)));
+    bars += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>", kLabel + kWidth + 10, y + 13,
+                        report::EscapeHtml(ValueText(figure)));
   }
-  return fmt::format("<svg width=\"{}\" height=\"{}\" font-size=\"13\" role=\"img\"><text x=\"0\" y=\"14\" font-weight=\"bold\">{}: {}</text>{}</svg>\n",
-                     kLabel + kWidth + 80, 30 + row * kRow, report::EscapeHtml(set), report::EscapeHtml(column.title), bars);
+  return fmt::format(
+      "<svg width=\"{}\" height=\"{}\" font-size=\"13\" role=\"img\"><text x=\"0\" y=\"14\" font-weight=\"bold\">{}: "
+      "{}</text>{}</svg>\n",
+      kLabel + kWidth + 80, 30 + row * kRow, report::EscapeHtml(set), report::EscapeHtml(column.title), bars);
 }
 
 std::string TableOfSet(const Scores& scores, const ColumnSet& set) {
@@ -77,7 +88,8 @@ std::string TableOfGroup(const Scores& scores, const std::string& group) {
   for (const MethodScore& method : scores.methods) {
     for (const Table& table : method.tables) {
       if (table.group != group) continue;
-      std::string row = fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td>", Escaped(table.value), Escaped(method.method.name), table.cases);
+      std::string row = fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td>", Escaped(table.value),
+                                    Escaped(method.method.name), table.cases);
       for (const Column& column : GroupColumns()) row += Cell(table.Get(column.figure));
       rows.emplace_back(table.value, row + "</tr>\n");
     }
@@ -89,7 +101,8 @@ std::string TableOfGroup(const Scores& scores, const std::string& group) {
 
 std::string LossesOf(const MethodScore& method) {
   if (method.losses.empty()) return {};
-  std::string text = "<h2>What " + Escaped(method.method.name) + " lost</h2>\n<table><tr><th>reason</th><th>cases</th><th>which</th></tr>\n";
+  std::string text = "<h2>What " + Escaped(method.method.name) +
+                     " lost</h2>\n<table><tr><th>reason</th><th>cases</th><th>which</th></tr>\n";
   for (const Loss& loss : method.losses) {
     std::string names;
     for (size_t i = 0; i < loss.cases.size() && i < 20; ++i) names += (i > 0 ? ", " : "") + Escaped(loss.cases[i]);
@@ -103,18 +116,23 @@ std::string LossesOf(const MethodScore& method) {
 std::string ScoresToHtml(const Scores& scores) {
   std::string text = fmt::format(
       "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src 'unsafe-inline'\"><title>Scores</title><style>{}</style>\n<h1>Scores</h1>\n"
-      "<p>{} cases asked of {}; split {}, seed {}{}. Small figures: where 95 % of {} redrawn samples of cases lie.</p>\n",
+      "content=\"default-src 'none'; style-src "
+      "'unsafe-inline'\"><title>Scores</title><style>{}</style>\n<h1>Scores</h1>\n"
+      "<p>{} cases asked of {}; split {}, seed {}{}. Small figures: where 95 % of {} redrawn samples of cases "
+      "lie.</p>\n",
       kStyle, scores.asked.size(), scores.cases.size(), Escaped(scores.options.split), scores.options.seed,
       scores.options.shuffle_labels ? ", labels shuffled" : "", scores.options.resamples);
-  static constexpr const char* kDrawn[] = {"case_f1", "step_f1_at_1", "step_pr_auc_at_1", "op_ac1", "rank_ac1", "class_macro_f1", "right"};
+  static constexpr const char* kDrawn[] = {"case_f1",        "step_f1_at_1", "step_pr_auc_at_1", "op_ac1", "rank_ac1",
+                                           "class_macro_f1", "right"};
   for (const ColumnSet& set : ColumnSets()) {
     for (const Column& column : set.columns) {
-      if (std::find(std::begin(kDrawn), std::end(kDrawn), std::string_view(column.figure)) != std::end(kDrawn)) text += Bars(scores, column, set.title);
+      if (std::find(std::begin(kDrawn), std::end(kDrawn), std::string_view(column.figure)) != std::end(kDrawn))
+        text += Bars(scores, column, set.title);
     }
   }
   for (const ColumnSet& set : ColumnSets()) text += TableOfSet(scores, set);
-  for (const char* group : {"view", "source", "stack", "class", "magnitude"}) text += TableOfGroup(scores, group);
+  for (const char* group : {"view", "source", "stack", "class", "magnitude", "effect"})
+    text += TableOfGroup(scores, group);
   for (const MethodScore& method : scores.methods) text += LossesOf(method);
   return text + "</html>\n";
 }

@@ -12,13 +12,16 @@ Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-Json ToJson(const Interval95& interval) { return {OrNull(interval.low), OrNull(interval.high)}; }
+Json ToJson(const Interval95& interval) {
+  return {OrNull(interval.low), OrNull(interval.high)};
+}
 
 Json ToJson(const Table& table) {
   Json figures = Json::object();
-  for (const Figure& figure : table.figures) figures[figure.name] = {{"value", OrNull(figure.value)}, {"interval", ToJson(figure.interval)}};
-  return {{"group", table.group},   {"value", table.value}, {"cases", table.cases},
-          {"faults", table.faults}, {"steps", table.steps}, {"abnormal_steps", table.abnormal_steps},
+  for (const Figure& figure : table.figures)
+    figures[figure.name] = {{"value", OrNull(figure.value)}, {"interval", ToJson(figure.interval)}};
+  return {{"group", table.group},         {"value", table.value}, {"cases", table.cases},
+          {"faults", table.faults},       {"steps", table.steps}, {"abnormal_steps", table.abnormal_steps},
           {"figures", std::move(figures)}};
 }
 
@@ -43,7 +46,8 @@ Json ToJson(const MethodScore& m) {
   Json tables = Json::array();
   for (const Table& table : m.tables) tables.push_back(ToJson(table));
   Json losses = Json::array();
-  for (const Loss& loss : m.losses) losses.push_back({{"reason", loss.reason}, {"count", loss.cases.size()}, {"cases", loss.cases}});
+  for (const Loss& loss : m.losses)
+    losses.push_back({{"reason", loss.reason}, {"count", loss.cases.size()}, {"cases", loss.cases}});
   Json necessity = Json::array();
   for (const Necessity& n : m.necessity) {
     necessity.push_back({{"group", n.group},
@@ -53,14 +57,10 @@ Json ToJson(const MethodScore& m) {
                          {"right_place", n.right_place},
                          {"right_place_interval", ToJson(n.place_interval)}});
   }
-  return {{"name", m.method.name},
-          {"command", m.method.command.empty() ? Json(nullptr) : Json(m.method.command)},
-          {"wall_ns", m.wall_ns},
-          {"problems", m.problems},
-          {"remarks", m.remarks},
-          {"tables", std::move(tables)},
-          {"losses", std::move(losses)},
-          {"necessity", std::move(necessity)}};
+  return {{"name", m.method.name},       {"command", m.method.command.empty() ? Json(nullptr) : Json(m.method.command)},
+          {"wall_ns", m.wall_ns},        {"problems", m.problems},
+          {"remarks", m.remarks},        {"tables", std::move(tables)},
+          {"losses", std::move(losses)}, {"necessity", std::move(necessity)}};
 }
 
 }  // namespace
@@ -88,23 +88,20 @@ Json ScoresToJson(const Scores& scores) {
                      {"is_fault", truth.label.is_fault},
                      {"class", trace::Name(truth.label.fault)},
                      {"kind", truth.label.kind},
-                     {"view", !truth.label.is_fault ? "controls" : truth.horizontal() ? "horizontal" : "vertical"},
+                     {"view", !truth.label.is_fault ? "controls"
+                              : truth.horizontal()  ? "horizontal"
+                                                    : "vertical"},
                      {"magnitude", truth.magnitude},
+                     {"effect", scores.methods.empty() ? "" : scores.methods.front().judged[i].effect},
                      {"counts", !truth.label.is_fault || truth.expected()},
                      {"answers", std::move(answers)}});
   }
-  return {{"schema", "teller.scores/1"},
-          {"teller", report::kVersion},
-          {"seed", scores.options.seed},
-          {"resamples", scores.options.resamples},
-          {"split", scores.options.split},
-          {"shuffled_labels", scores.options.shuffle_labels},
-          {"cases_read", scores.cases.size()},
-          {"problems", scores.problems},
-          {"wall_ns", scores.wall_ns},
-          {"prepare_ns", scores.prepare_ns},
-          {"folds", std::move(folds)},
-          {"methods", std::move(methods)},
+  return {{"schema", "teller.scores/1"},       {"teller", report::kVersion},
+          {"seed", scores.options.seed},       {"resamples", scores.options.resamples},
+          {"split", scores.options.split},     {"shuffled_labels", scores.options.shuffle_labels},
+          {"cases_read", scores.cases.size()}, {"problems", scores.problems},
+          {"wall_ns", scores.wall_ns},         {"prepare_ns", scores.prepare_ns},
+          {"folds", std::move(folds)},         {"methods", std::move(methods)},
           {"cases", std::move(cases)}};
 }
 

@@ -24,7 +24,8 @@ std::string Aligned(const Rows& rows) {
   std::string text;
   for (const auto& row : rows) {
     std::string line;
-    for (size_t c = 0; c < row.size(); ++c) line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
+    for (size_t c = 0; c < row.size(); ++c)
+      line += c == 0 ? fmt::format("  {:<{}}", row[c], widths[c]) : fmt::format("  {:>{}}", row[c], widths[c]);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text + "\n";
@@ -36,35 +37,40 @@ std::string Cell(const Figure& figure) {
 }
 
 const Table* AllOf(const MethodScore& method) {
-  const auto it = std::find_if(method.tables.begin(), method.tables.end(), [](const Table& table) { return table.group == "all"; });
+  const auto it =
+      std::find_if(method.tables.begin(), method.tables.end(), [](const Table& table) { return table.group == "all"; });
   return it == method.tables.end() ? nullptr : &*it;
 }
 
 std::string Head(const Scores& scores) {
   size_t faults = 0;
   for (const uint32_t i : scores.asked) faults += scores.cases[i].label.is_fault;
-  std::string text = fmt::format("{} cases, {} asked: {} faults, {} controls; split {}, seed {}{}; {} read, {} all in all\n",
-                                 scores.cases.size(), scores.asked.size(), faults, scores.asked.size() - faults, scores.options.split,
-                                 scores.options.seed, scores.options.shuffle_labels ? ", labels shuffled" : "",
-                                 report::Duration(scores.prepare_ns), report::Duration(scores.wall_ns));
+  std::string text =
+      fmt::format("{} cases, {} asked: {} faults, {} controls; split {}, seed {}{}; {} read, {} all in all\n",
+                  scores.cases.size(), scores.asked.size(), faults, scores.asked.size() - faults, scores.options.split,
+                  scores.options.seed, scores.options.shuffle_labels ? ", labels shuffled" : "",
+                  report::Duration(scores.prepare_ns), report::Duration(scores.wall_ns));
   for (const MethodScore& method : scores.methods) {
     if (const Table* all = AllOf(method)) {
-      text += fmt::format("{} steps count, {} of them abnormal. Behind each figure: 95 % of {} redrawn samples of cases lie there.\n", all->steps,
-                          all->abnormal_steps, scores.options.resamples);
+      text += fmt::format(
+          "{} steps count, {} of them abnormal. Behind each figure: 95 % of {} redrawn samples of cases lie there.\n",
+          all->steps, all->abnormal_steps, scores.options.resamples);
       break;
     }
   }
   for (const std::string& problem : scores.problems) text += "not read: " + report::Printable(problem) + "\n";
   for (const MethodScore& method : scores.methods) {
-    for (size_t i = 0; i < method.problems.size() && i < 5; ++i) text += report::Printable(method.method.name + ": " + method.problems[i]) + "\n";
-    if (method.problems.size() > 5) text += fmt::format("{}: {} more problems\n", method.method.name, method.problems.size() - 5);
+    for (size_t i = 0; i < method.problems.size() && i < 5; ++i)
+      text += report::Printable(method.method.name + ": " + method.problems[i]) + "\n";
+    if (method.problems.size() > 5)
+      text += fmt::format("{}: {} more problems\n", method.method.name, method.problems.size() - 5);
   }
   return text + "\n";
 }
 
 std::string Groups(const Scores& scores) {
   std::string text;
-  for (const char* group : {"view", "source", "stack", "class", "magnitude"}) {
+  for (const char* group : {"view", "source", "stack", "class", "magnitude", "effect"}) {
     Rows rows{{std::string("By ") + group, "method", "cases"}};
     for (const Column& column : GroupColumns()) rows[0].push_back(column.title);
     std::map<std::string, Rows> by_value;
@@ -86,13 +92,18 @@ std::string Interval(const Interval95& interval) {
   return interval.low && interval.high ? fmt::format("{:.2f}-{:.2f}", *interval.low, *interval.high) : "-";
 }
 
-std::string Share(size_t part, size_t whole) { return whole == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(part) / static_cast<double>(whole)); }
+std::string Share(size_t part, size_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(part) / static_cast<double>(whole));
+}
 
 std::string NecessityText(const MethodScore& method) {
-  if (std::all_of(method.necessity.begin(), method.necessity.end() - 1, [](const Necessity& n) { return n.verdicts == 0; })) return {};
+  if (std::all_of(method.necessity.begin(), method.necessity.end() - 1,
+                  [](const Necessity& n) { return n.verdicts == 0; }))
+    return {};
   Rows rows{{method.method.name + ": would the repair have helped", "verdicts", "all right", "", "place right", ""}};
   for (const Necessity& n : method.necessity) {
-    rows.push_back({n.group, std::to_string(n.verdicts), Share(n.right, n.verdicts), Interval(n.right_interval), Share(n.right_place, n.verdicts), Interval(n.place_interval)});
+    rows.push_back({n.group, std::to_string(n.verdicts), Share(n.right, n.verdicts), Interval(n.right_interval),
+                    Share(n.right_place, n.verdicts), Interval(n.place_interval)});
   }
   return Aligned(rows);
 }
@@ -103,7 +114,8 @@ std::string LossText(const MethodScore& method) {
   std::string text = method.method.name + ": lost\n";
   for (const Loss& loss : method.losses) {
     text += fmt::format("  {:>4}  {}\n", loss.cases.size(), report::Printable(loss.reason));
-    for (size_t i = 0; i < loss.cases.size() && i < kNamed; ++i) text += "          " + report::Printable(loss.cases[i]) + "\n";
+    for (size_t i = 0; i < loss.cases.size() && i < kNamed; ++i)
+      text += "          " + report::Printable(loss.cases[i]) + "\n";
     if (loss.cases.size() > kNamed) text += fmt::format("          and {} more\n", loss.cases.size() - kNamed);
   }
   return text + "\n";

@@ -14,7 +14,9 @@ namespace teller::score {
 
 namespace {
 
-base::Error Usage(std::string text) { return {.code = base::Code::kUsage, .message = std::move(text)}; }
+base::Error Usage(std::string text) {
+  return {.code = base::Code::kUsage, .message = std::move(text)};
+}
 
 void Shuffle(std::vector<uint32_t>& list, base::Rng& rng) {
   for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[rng.Below(i)]);
@@ -24,7 +26,8 @@ void Shuffle(std::vector<uint32_t>& list, base::Rng& rng) {
 std::vector<uint32_t> Dealt(const std::vector<Truth>& cases, uint64_t seed) {
   base::Rng rng(seed);
   std::map<std::string, std::vector<uint32_t>> kinds;
-  for (uint32_t i = 0; i < cases.size(); ++i) kinds[std::string(trace::Name(cases[i].label.fault)) + "/" + cases[i].label.kind].push_back(i);
+  for (uint32_t i = 0; i < cases.size(); ++i)
+    kinds[std::string(trace::Name(cases[i].label.fault)) + "/" + cases[i].label.kind].push_back(i);
   std::vector<uint32_t> order;
   for (auto& [kind, list] : kinds) {
     Shuffle(list, rng);
@@ -75,7 +78,8 @@ base::Result<std::vector<Fold>> SplitCases(const std::vector<Truth>& cases, cons
   if (how == "leave-class") return LeaveOneOut(cases, seed, true);
   if (how == "leave-stack") return LeaveOneOut(cases, seed, false);
   if (how == "sim-real") {
-    return std::vector<Fold>{Asked("made -> real", cases.size(), [&](uint32_t i) { return cases[i].source == "real"; })};
+    return std::vector<Fold>{
+        Asked("made -> real", cases.size(), [&](uint32_t i) { return cases[i].source == "real"; })};
   }
   if (kind == "seed") {
     double share = 0;
@@ -84,7 +88,9 @@ base::Result<std::vector<Fold>> SplitCases(const std::vector<Truth>& cases, cons
       return Usage(fmt::format("\"{}\" is no share between 0 and 1; write --split seed:0.5", value));
     }
     // Every kind gives its share: places of one kind follow each other, and so do their multiples of the share.
-    const auto learned = [&](uint32_t i) { return static_cast<uint64_t>((place[i] + 1) * share) > static_cast<uint64_t>(place[i] * share); };
+    const auto learned = [&](uint32_t i) {
+      return static_cast<uint64_t>((place[i] + 1) * share) > static_cast<uint64_t>(place[i] * share);
+    };
     return std::vector<Fold>{Asked("drawn", cases.size(), [&](uint32_t i) { return !learned(i); })};
   }
   if (kind == "folds") {
@@ -95,11 +101,13 @@ base::Result<std::vector<Fold>> SplitCases(const std::vector<Truth>& cases, cons
     }
     std::vector<Fold> folds;
     for (unsigned f = 0; f < count; ++f) {
-      folds.push_back(Asked(fmt::format("fold {}", f), cases.size(), [&](uint32_t i) { return place[i] % count == f; }));
+      folds.push_back(
+          Asked(fmt::format("fold {}", f), cases.size(), [&](uint32_t i) { return place[i] % count == f; }));
     }
     return folds;
   }
-  return Usage(fmt::format("no split is called \"{}\"; there are none, seed:SHARE, folds:K, leave-class, leave-stack, sim-real", how));
+  return Usage(fmt::format(
+      "no split is called \"{}\"; there are none, seed:SHARE, folds:K, leave-class, leave-stack, sim-real", how));
 }
 
 }  // namespace teller::score

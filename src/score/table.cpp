@@ -16,7 +16,8 @@ using Values = std::vector<std::optional<double>>;
 /// The cases of one group, and what can be computed of them again and again.
 class Sample {
  public:
-  Sample(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged, const std::vector<uint32_t>& members) {
+  Sample(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
+         const std::vector<uint32_t>& members) {
     for (const uint32_t member : members) {
       const auto cluster = static_cast<uint32_t>(cases_.size());
       truths_.push_back(truths[member]);
@@ -34,13 +35,16 @@ class Sample {
   /// Names in the order of Compute.
   static const std::vector<std::string>& Names() {
     static const std::vector<std::string> names = [] {
-      std::vector<std::string> list{"case_precision", "case_recall", "case_f1",     "false_alarms", "answered", "abstained",
-                                    "right",          "step_precision", "step_recall", "step_f1",     "step_pr_auc"};
+      std::vector<std::string> list{"case_precision", "case_recall", "case_f1",    "false_alarms",
+                                    "answered",       "abstained",   "right",      "step_precision",
+                                    "step_recall",    "step_f1",     "step_pr_auc"};
       for (const Prior& prior : kPriors) {
-        for (const char* name : {"step_precision_at_", "step_f1_at_", "step_pr_auc_at_"}) list.push_back(std::string(name) + prior.suffix);
+        for (const char* name : {"step_precision_at_", "step_f1_at_", "step_pr_auc_at_"})
+          list.push_back(std::string(name) + prior.suffix);
       }
-      for (const char* name : {"op_ac1", "op_ac3", "op_ac5", "op_avg5", "op_mrr", "rank_ac1", "rank_ac3", "process_ac1", "process_ac3",
-                               "line_ac1", "class_ac1", "class_macro_f1", "ece", "risk_at_50", "risk_at_80", "risk_at_100"}) {
+      for (const char* name :
+           {"op_ac1", "op_ac3", "op_ac5", "op_avg5", "op_mrr", "rank_ac1", "rank_ac3", "process_ac1", "process_ac3",
+            "line_ac1", "class_ac1", "class_macro_f1", "ece", "risk_at_50", "risk_at_80", "risk_at_100"}) {
         list.push_back(name);
       }
       return list;
@@ -69,7 +73,9 @@ class Sample {
       const double n = times[i];
       const Judged& c = *cases_[i];
       const bool fault = truths_[i]->label.is_fault;
-      (fault ? c.flagged ? counts.true_positives : counts.false_negatives : c.flagged ? counts.false_positives : counts.true_negatives) += n;
+      (fault       ? c.flagged ? counts.true_positives : counts.false_negatives
+       : c.flagged ? counts.false_positives
+                   : counts.true_negatives) += n;
       all += n;
       answered += c.answered ? n : 0;
       abstained += c.abstained ? n : 0;
@@ -79,14 +85,16 @@ class Sample {
     out.insert(out.end(), {found.precision, found.recall, found.f1});
     const double calm = counts.false_positives + counts.true_negatives;
     out.push_back(calm > 0 ? std::optional(counts.false_positives / calm) : std::nullopt);
-    for (const double part : {answered, abstained, right}) out.push_back(all > 0 ? std::optional(part / all) : std::nullopt);
+    for (const double part : {answered, abstained, right})
+      out.push_back(all > 0 ? std::optional(part / all) : std::nullopt);
   }
 
   void Steps(const std::vector<uint32_t>& times, Values& out) const {
     Confusion counts;
     for (const Scored& item : items_) {
-      (item.positive ? item.flagged ? counts.true_positives : counts.false_negatives
-                     : item.flagged ? counts.false_positives : counts.true_negatives) += times[item.cluster];
+      (item.positive  ? item.flagged ? counts.true_positives : counts.false_negatives
+       : item.flagged ? counts.false_positives
+                      : counts.true_negatives) += times[item.cluster];
     }
     const Detection found = Detect(counts, {});
     out.insert(out.end(), {found.precision, found.recall, found.f1, AveragePrecision(items_, order_, {}, times)});
@@ -106,7 +114,8 @@ class Sample {
 
   void Localization(const std::vector<uint32_t>& times, Values& out) const {
     const auto ops = Places(times, &Judged::op_place);
-    out.insert(out.end(), {AccuracyAt(ops, 1), AccuracyAt(ops, 3), AccuracyAt(ops, 5), AverageAt(ops, 5), MeanReciprocalRank(ops)});
+    out.insert(out.end(), {AccuracyAt(ops, 1), AccuracyAt(ops, 3), AccuracyAt(ops, 5), AverageAt(ops, 5),
+                           MeanReciprocalRank(ops)});
     const auto ranks = Places(times, &Judged::rank_place);
     out.insert(out.end(), {AccuracyAt(ranks, 1), AccuracyAt(ranks, 3)});
     const auto processes = Places(times, &Judged::process_place);
@@ -152,8 +161,8 @@ std::optional<double> Quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged, const std::vector<uint32_t>& members,
-              const TableOptions& options) {
+Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
+              const std::vector<uint32_t>& members, const TableOptions& options) {
   const Sample sample(truths, judged, members);
   Table table;
   table.cases = members.size();
@@ -167,9 +176,12 @@ Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>
   table.steps = sample.items().size();
   for (const Scored& item : sample.items()) table.abnormal_steps += item.positive;
   const Values values = sample.Compute(std::vector<uint32_t>(sample.size(), 1));
-  const auto intervals = Bootstrap(sample.size(), options.resamples, options.seed, [&](const std::vector<uint32_t>& times) { return sample.Compute(times); });
+  const auto intervals = Bootstrap(sample.size(), options.resamples, options.seed,
+                                   [&](const std::vector<uint32_t>& times) { return sample.Compute(times); });
   for (size_t i = 0; i < values.size(); ++i) {
-    table.figures.push_back({.name = Sample::Names()[i], .value = values[i], .interval = i < intervals.size() ? intervals[i] : Interval95()});
+    table.figures.push_back({.name = Sample::Names()[i],
+                             .value = values[i],
+                             .interval = i < intervals.size() ? intervals[i] : Interval95()});
   }
   table.figures.push_back({.name = "wall_ns_median", .value = Quantile(wall, 0.5), .interval = {}});
   table.figures.push_back({.name = "wall_ns_p95", .value = Quantile(wall, 0.95), .interval = {}});
@@ -177,25 +189,29 @@ Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>
   return table;
 }
 
-bool Counts(const Truth& truth) { return !truth.label.is_fault || truth.expected(); }
+bool Counts(const Truth& truth) {
+  return !truth.label.is_fault || truth.expected();
+}
 
 }  // namespace
 
 const Figure& Table::Get(const std::string& name) const {
-  const auto it = std::find_if(figures.begin(), figures.end(), [&](const Figure& figure) { return figure.name == name; });
+  const auto it =
+      std::find_if(figures.begin(), figures.end(), [&](const Figure& figure) { return figure.name == name; });
   TELLER_CHECK(it != figures.end());
   return *it;
 }
 
 std::vector<Table> MakeTables(const std::string& method, const std::vector<const Truth*>& truths,
                               const std::vector<Judged>& judged, const TableOptions& options) {
-  static constexpr const char* kGroups[] = {"all", "view", "source", "stack", "class", "magnitude"};
+  static constexpr const char* kGroups[] = {"all", "view", "source", "stack", "class", "magnitude", "effect"};
   std::map<std::pair<size_t, std::string>, std::vector<uint32_t>> groups;
   for (uint32_t i = 0; i < truths.size(); ++i) {
     const Truth& truth = *truths[i];
     if (!Counts(truth)) continue;
     const std::string view = !truth.label.is_fault ? "controls" : truth.horizontal() ? "horizontal" : "vertical";
-    const std::string values[] = {"all", view, truth.source, truth.label.stack, judged[i].true_class, truth.magnitude};
+    const std::string values[] = {
+        "all", view, truth.source, truth.label.stack, judged[i].true_class, truth.magnitude, judged[i].effect};
     for (size_t g = 0; g < std::size(kGroups); ++g) groups[{g, values[g]}].push_back(i);
   }
   std::vector<Table> tables;
@@ -216,19 +232,24 @@ std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std
   }
   std::vector<Loss> out;
   for (auto& [reason, cases] : by_reason) out.push_back({reason, std::move(cases)});
-  std::stable_sort(out.begin(), out.end(), [](const Loss& a, const Loss& b) { return a.cases.size() > b.cases.size(); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Loss& a, const Loss& b) { return a.cases.size() > b.cases.size(); });
   return out;
 }
 
-std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged, const TableOptions& options) {
-  std::vector<Necessity> out{{.group = fmt::format("saved_share >= {}", kNecessary)}, {.group = fmt::format("saved_share < {}", kNecessary)}, {.group = "not computed"}};
+std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
+                                        const TableOptions& options) {
+  std::vector<Necessity> out{{.group = fmt::format("saved_share >= {}", kNecessary)},
+                             {.group = fmt::format("saved_share < {}", kNecessary)},
+                             {.group = "not computed"}};
   std::vector<std::vector<std::pair<bool, bool>>> verdicts(out.size());
   for (size_t i = 0; i < truths.size(); ++i) {
     const Judged& j = judged[i];
     if (!Counts(*truths[i]) || !j.flagged) continue;
     const size_t g = !j.saved_share ? 2 : *j.saved_share >= kNecessary ? 0 : 1;
     bool place = truths[i]->label.is_fault;
-    for (const auto& told : {j.rank_place, j.rank_place ? std::nullopt : j.process_place, j.op_place}) place &= !told || told == Place{1};
+    for (const auto& told : {j.rank_place, j.rank_place ? std::nullopt : j.process_place, j.op_place})
+      place &= !told || told == Place{1};
     ++out[g].verdicts;
     out[g].right += j.right;
     out[g].right_place += place;
@@ -236,15 +257,16 @@ std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths,
   }
   for (size_t g = 0; g < out.size(); ++g) {
     const auto& list = verdicts[g];
-    const auto intervals = Bootstrap(list.size(), options.resamples, options.seed, [&](const std::vector<uint32_t>& times) -> Values {
-      double right = 0;
-      double place = 0;
-      for (size_t i = 0; i < list.size(); ++i) {
-        right += list[i].first ? times[i] : 0;
-        place += list[i].second ? times[i] : 0;
-      }
-      return {right / static_cast<double>(list.size()), place / static_cast<double>(list.size())};
-    });
+    const auto intervals =
+        Bootstrap(list.size(), options.resamples, options.seed, [&](const std::vector<uint32_t>& times) -> Values {
+          double right = 0;
+          double place = 0;
+          for (size_t i = 0; i < list.size(); ++i) {
+            right += list[i].first ? times[i] : 0;
+            place += list[i].second ? times[i] : 0;
+          }
+          return {right / static_cast<double>(list.size()), place / static_cast<double>(list.size())};
+        });
     if (intervals.size() == 2) {
       out[g].right_interval = intervals[0];
       out[g].place_interval = intervals[1];

@@ -20,11 +20,11 @@ struct Figure {
 /// All figures of one method on one group.
 struct Table {
   std::string method;
-  std::string group;  ///< "all", "view", "stack", "class", "magnitude", "source"
+  std::string group;  ///< "all", "view", "stack", "class", "magnitude", "effect", "source"
   std::string value;  ///< "horizontal", "vllm", ...
   size_t cases = 0;
   size_t faults = 0;
-  size_t steps = 0;            ///< of the job, that count
+  size_t steps = 0;  ///< of the job, that count
   size_t abnormal_steps = 0;
   std::vector<Figure> figures;  ///< always the same ones in the same order
   const Figure& Get(const std::string& name) const;
@@ -60,12 +60,14 @@ std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std
 struct Necessity {
   std::string group;  ///< "saved_share >= 0.3", "saved_share < 0.3", "not computed"
   size_t verdicts = 0;
-  size_t right = 0;          ///< status, class and place
-  size_t right_place = 0;    ///< the case is a fault and the first candidate's rank, process or operator is right, as labelled
+  size_t right = 0;  ///< status, class and place
+  size_t right_place =
+      0;  ///< the case is a fault and the first candidate's rank, process or operator is right, as labelled
   Interval95 right_interval;
   Interval95 place_interval;
 };
 inline constexpr double kNecessary = 0.3;
-std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged, const TableOptions& options);
+std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
+                                        const TableOptions& options);
 
 }  // namespace teller::score

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "score/json_file.hpp"
 
@@ -93,7 +94,8 @@ bool Overlap(const Interval& a, base::Nanos begin, base::Nanos end) {
 bool Truth::expected() const {
   if (!label.is_fault) return false;
   if (!label.visible_in) return true;
-  return std::any_of(label.visible_in->begin(), label.visible_in->end(), [](const std::string& place) { return place != "requests"; });
+  return std::any_of(label.visible_in->begin(), label.visible_in->end(),
+                     [](const std::string& place) { return place != "requests"; });
 }
 
 bool Truth::horizontal() const {
@@ -109,7 +111,8 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
   auto label = inject::ReadLabel(path, problems);
   if (!label) return label.error();
   if (!problems.empty()) {
-    return base::Error{base::Code::kBadFormat, problems.front() + "; \"teller lab check\" tells all that is wrong", path};
+    return base::Error{base::Code::kBadFormat, problems.front() + "; \"teller lab check\" tells all that is wrong",
+                       path};
   }
   truth.label = std::move(*label);
   auto object = ReadJsonObject(path);
@@ -141,7 +144,9 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
 std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep>& steps) {
   std::vector<StepTruth> out(steps.size(), truth.steps_told ? StepTruth::kHealthy : StepTruth::kIgnored);
   if (!truth.steps_told) return out;
-  const auto has = [](const std::vector<uint32_t>& list, uint32_t index) { return std::find(list.begin(), list.end(), index) != list.end(); };
+  const auto has = [](const std::vector<uint32_t>& list, uint32_t index) {
+    return std::find(list.begin(), list.end(), index) != list.end();
+  };
   for (size_t s = 0; s < steps.size(); ++s) {
     const ReadStep& step = steps[s];
     const base::Nanos begin = step.begin - std::max<base::Nanos>(step.gap, 0);
@@ -158,9 +163,33 @@ std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep
     if (abnormal) out[s] = StepTruth::kAbnormal;
     const bool window = truth.label.window && step.end > truth.label.window->begin && begin < truth.label.window->end;
     // A step touched by the fault that the label does not call abnormal is neither.
-    if (!abnormal && (has(truth.ignored, step.index) || step.observer || (truth.label.is_fault && window))) out[s] = StepTruth::kIgnored;
+    if (!abnormal && (has(truth.ignored, step.index) || step.observer || (truth.label.is_fault && window)))
+      out[s] = StepTruth::kIgnored;
   }
   return out;
+}
+
+std::string EffectOf(const std::vector<ReadStep>& steps, const std::vector<StepTruth>& verdicts) {
+  const auto median = [](std::vector<double>& values) {
+    std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+    return values[values.size() / 2];
+  };
+  const auto time = [](const ReadStep& step) {
+    return std::max(1.0, static_cast<double>(step.end - step.begin + std::max<base::Nanos>(step.gap, 0)));
+  };
+  std::map<std::pair<std::string, std::optional<int64_t>>, std::vector<double>> healthy;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (verdicts[s] == StepTruth::kHealthy) healthy[{steps[s].kind, steps[s].rank}].push_back(time(steps[s]));
+  }
+  std::vector<double> factors;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const auto it = healthy.find({steps[s].kind, steps[s].rank});
+    if (verdicts[s] == StepTruth::kAbnormal && it != healthy.end())
+      factors.push_back(time(steps[s]) / median(it->second));
+  }
+  if (factors.empty()) return "not told";
+  const double factor = median(factors);
+  return factor < 1.1 ? "below x1.1" : factor < 1.5 ? "x1.1-1.5" : factor < 3 ? "x1.5-3" : "x3 and more";
 }
 
 }  // namespace teller::score

@@ -13,6 +13,7 @@ namespace teller::score {
 struct ReadStep {
   std::optional<int64_t> rank;
   uint32_t index = 0;
+  std::string kind;  ///< "prefill", "decode", ...
   base::Nanos begin = base::kNoTime;
   base::Nanos end = base::kNoTime;
   base::Nanos gap = -1;
@@ -23,14 +24,14 @@ struct ReadStep {
 struct Truth {
   std::string folder;  ///< as given
   inject::Label label;
-  std::string source;                         ///< "real" when the label does not say ("retimed", "simulated")
-  std::string magnitude;                      ///< "x1-1.5", "x1.5-3", "x3 and more", a word of the injector, "not told"
-  std::vector<std::string> accepted_ops;      ///< operator, module and names that stand for them
-  std::string log_record;                     ///< text of the line that names the cause; empty when none is labelled
-  bool steps_told = false;                    ///< the label says which steps are abnormal (or that none is)
+  std::string source;                     ///< "real" when the label does not say ("retimed", "simulated")
+  std::string magnitude;                  ///< "x1-1.5", "x1.5-3", "x3 and more", a word of the injector, "not told"
+  std::vector<std::string> accepted_ops;  ///< operator, module and names that stand for them
+  std::string log_record;                 ///< text of the line that names the cause; empty when none is labelled
+  bool steps_told = false;                ///< the label says which steps are abnormal (or that none is)
   std::vector<std::vector<inject::Interval>> abnormal;  ///< for each abnormal step its times by rank, where given
-  std::vector<uint32_t> abnormal_indices;     ///< abnormal steps that are given by ordinal only
-  std::vector<uint32_t> ignored;              ///< ordinals of steps not to count
+  std::vector<uint32_t> abnormal_indices;               ///< abnormal steps that are given by ordinal only
+  std::vector<uint32_t> ignored;                        ///< ordinals of steps not to count
 
   bool expected() const;    ///< a fault that one of the inputs can show, not the client alone
   bool horizontal() const;  ///< the culprit is one of several ranks
@@ -43,5 +44,9 @@ enum class StepTruth : uint8_t { kHealthy, kAbnormal, kIgnored };
 /// What the label says about each step, in order. Steps of ranks that stand under the fault together are all abnormal.
 /// Steps that the profiler touched are ignored; so are all steps of a fault whose label does not tell the steps.
 std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep>& steps);
+
+/// How far the fault shows in the times of the steps that it touches: the median of their time (gap included) over that
+/// of healthy steps of the same kind and rank, in words that group cases; "not told" without either.
+std::string EffectOf(const std::vector<ReadStep>& steps, const std::vector<StepTruth>& verdicts);
 
 }  // namespace teller::score

@@ -20,7 +20,7 @@ class Documents(Case):
 
     def test_options_of_the_reference_exist(self):
         text = (ROOT / "docs" / "reference" / "cli.md").read_text()
-        commands = ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime", "lab simulate",
+        commands = ("diagnose", "inspect", "tree", "logs", "requests", "request", "whatif", "export", "lab list", "lab check", "lab retime", "lab simulate", "lab score",
                     "tpe train", "tpe encode", "tpe decode",
                     "tpe stats", "tpe sweep")
         help_text = "".join(teller(*c.split(), "--help").stdout.decode() for c in commands)
@@ -41,7 +41,7 @@ class Documents(Case):
 
     def test_verbs_of_dev_are_documented(self):
         usage = (ROOT / "dev").read_text()
-        for verb in ("setup", "build", "test", "lint", "fmt", "bench", "fuzz", "demo", "teller", "all"):
+        for verb in ("setup", "build", "test", "lint", "fmt", "bench", "fuzz", "demo", "lab", "teller", "all"):
             self.assertRegex(usage, rf"\n  {verb}\b")
 
 

@@ -1,0 +1,103 @@
+"""What the scorer asks (docs/reference/method-answer.md): reading a task and the features of its cases, writing answers."""
+import dataclasses
+import json
+import pathlib
+
+import numpy as np
+
+MOST_OPS = 24  # that are followed through the steps of a case: those with most time
+
+
+@dataclasses.dataclass
+class Case:
+    """One case as arrays. Rows are its steps, in the order of the features file."""
+    name: str
+    ranks: list
+    files: list
+    rank: list           # by step; None where it has none
+    index: np.ndarray
+    kind: list
+    time: np.ndarray     # ns, with the gap before it
+    shape: np.ndarray    # batch, new tokens, context tokens, work; -1 unknown
+    ops: list            # names of the columns of `self_ns`
+    self_ns: np.ndarray  # steps x ops
+    sequence: list       # by step: names in order of first call
+    collectives: list
+    logs: list
+    templates: dict
+
+    def groups(self):
+        """Steps that can be compared: of one kind. Lists of row numbers."""
+        out = {}
+        for row, kind in enumerate(self.kind):
+            out.setdefault(kind, []).append(row)
+        return [np.array(rows) for rows in out.values()]
+
+
+@dataclasses.dataclass
+class Answer:
+    """What a method says; scores on any scale, larger = more abnormal."""
+    steps: dict          # step -> score
+    case_score: float
+    candidates: list     # dicts with rank, op, process, log_record, class, p; best first
+
+
+def read_case(path, name):
+    run, steps, ops, collectives, logs, templates = {}, [], {}, [], [], {}
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            record = json.loads(line)
+            what = record["type"]
+            if what == "run":
+                run = record
+            elif what == "step":
+                steps.append(record)
+            elif what == "op":
+                ops.setdefault(record["step"], []).append(record)
+            elif what == "collective":
+                collectives.append(record)
+            elif what == "template":
+                templates[record["template"]] = record["text"]
+            elif what == "log":
+                logs.append(record)
+    work = [(step, op) for step, some in ops.items() for op in some if op["kind"] in ("op", "kernel", "annotation", "copy", "python")]
+    total = {}
+    for _, op in work:
+        total[op["op"]] = total.get(op["op"], 0) + op["self_ns"]
+    names = sorted(total, key=lambda op: (-total[op], op))[:MOST_OPS]
+    column = {op: i for i, op in enumerate(names)}
+    self_ns = np.zeros((len(steps), len(names)))
+    for step, op in work:
+        if op["op"] in column:
+            self_ns[step, column[op["op"]]] += op["self_ns"]
+    sequence = [[op["op"] for op in sorted(ops.get(s["step"], []), key=lambda op: op["first_ns"]) if op["kind"] == "op"] for s in steps]
+    time = np.array([max(1, s["end_ns"] - s["begin_ns"] + max(0, s["gap_ns"])) for s in steps], dtype=float)
+    shape = np.array([[s["batch"], s["new_tokens"], s["context_tokens"], s["work"]] for s in steps], dtype=float).reshape(len(steps), 4)
+    return Case(name, run["ranks"], run["files"], [s["rank"] for s in steps], np.array([s["index"] for s in steps], dtype=int),
+                [s["kind"] for s in steps], time, shape, names, self_ns, sequence, collectives, logs, templates)
+
+
+class Task:
+    def __init__(self, path):
+        told = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        if told.get("schema") != "teller.task/1":
+            raise ValueError(f"{path}: no task of the scorer")
+        self.seed = told["seed"]
+        self.answers = pathlib.Path(told["answers"])
+        self.remarks = pathlib.Path(told["remarks"])
+        self.features = pathlib.Path(told["features"])
+        self.train = [(self.case(lesson["case"]), lesson) for lesson in told["train"] if self.has(lesson["case"])]
+        self.test = [name for name in told["test"] if self.has(name)]
+
+    def has(self, name):
+        return (self.features / f"{name}.jsonl").is_file()
+
+    def case(self, name):
+        return read_case(self.features / f"{name}.jsonl", name)
+
+    def write(self, name, status, confidence, answer, threshold, wall_ns):
+        finite = {int(step): float(score) for step, score in answer.steps.items() if np.isfinite(score)}
+        out = {"schema": "teller.answer/1", "case": name, "status": status, "confidence": float(min(1, max(0, confidence))), "threshold": float(threshold),
+               "steps": [{"step": step, "score": score} for step, score in sorted(finite.items())],
+               "candidates": [{key: value for key, value in c.items() if value is not None} for c in answer.candidates[:20]], "wall_ns": int(wall_ns)}
+        (self.answers / f"{name}.json").write_text(json.dumps(out) + "\n", encoding="utf-8")
