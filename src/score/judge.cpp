@@ -47,10 +47,10 @@ class Comparison {
       out_.confidence = answer_->confidence;
       out_.wall_ns = answer_->wall_ns;
       out_.peak_bytes = answer_->peak_bytes;
-      if (!candidates_.empty()) out_.saved_share = candidates_.front().saved_share;
     }
     Classes();
     if (label_.is_fault) Places();
+    JudgeCandidates();
     out_.loss = Loss();
     out_.right = out_.loss.empty();
     return std::move(out_);
@@ -72,26 +72,39 @@ class Comparison {
                        [&](trace::FaultClass fault) { return name == trace::Name(fault); });
   }
 
+  bool RightRank(const Candidate& c) const {
+    return c.rank && std::find(ranks_.begin(), ranks_.end(), *c.rank) != ranks_.end();
+  }
+  bool RightProcess(const Candidate& c) const { return SameName(c.process, label_.culprit->process); }
+  bool RightOp(const Candidate& c) const {
+    return std::any_of(truth_.accepted_ops.begin(), truth_.accepted_ops.end(),
+                       [&](const std::string& name) { return SameName(c.op, name) || SameName(c.module, name); });
+  }
+
   void Places() {
     if (!truth_.accepted_ops.empty()) {
-      out_.op_place = FirstPlace(candidates_, [&](const Candidate& c) {
-        return std::any_of(truth_.accepted_ops.begin(), truth_.accepted_ops.end(),
-                           [&](const std::string& name) { return SameName(c.op, name) || SameName(c.module, name); });
-      });
+      out_.op_place = FirstPlace(candidates_, [&](const Candidate& c) { return RightOp(c); });
     }
     // A rank says something only among several of which not all are right.
     if (label_.world_size > 1 && !ranks_.empty() && ranks_.size() < static_cast<size_t>(label_.world_size)) {
-      out_.rank_place = FirstPlace(candidates_, [&](const Candidate& c) {
-        return c.rank && std::find(ranks_.begin(), ranks_.end(), *c.rank) != ranks_.end();
-      });
+      out_.rank_place = FirstPlace(candidates_, [&](const Candidate& c) { return RightRank(c); });
     }
     if (label_.culprit && !label_.culprit->process.empty()) {
-      out_.process_place =
-          FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.process, label_.culprit->process); });
+      out_.process_place = FirstPlace(candidates_, [&](const Candidate& c) { return RightProcess(c); });
     }
     if (!truth_.log_record.empty()) {
       out_.line_place =
           FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.log_record, truth_.log_record); });
+    }
+  }
+
+  void JudgeCandidates() {
+    for (const Candidate& c : candidates_) {
+      bool right = label_.is_fault;
+      if (out_.rank_place) right &= RightRank(c);
+      if (!out_.rank_place && out_.process_place) right &= RightProcess(c);
+      if (out_.op_place) right &= RightOp(c);
+      out_.candidates.push_back({.right_place = right, .saved_share = c.saved_share});
     }
   }
 

@@ -17,6 +17,12 @@ struct JobStep {
   bool flagged = false;
 };
 
+/// One candidate of an answer to a faulty case, or to a control, where none is right.
+struct JudgedCandidate {
+  bool right_place = false;  ///< rank, process where ranks tell nothing, operator: each as far as labelled
+  std::optional<double> saved_share;
+};
+
 /// How good one answer to one case is. Members that the label does not decide are absent.
 struct Judged {
   bool answered = false;  ///< there is an answer, be it "abstained"
@@ -33,7 +39,7 @@ struct Judged {
   bool right = false;  ///< status, and for faults class and place of the first candidate, as far as labelled
   std::string loss;    ///< why it is not right, in words that group; empty when it is
   std::string effect;  ///< how far the fault shows in the times of its steps; "controls" without one
-  std::optional<double> saved_share;  ///< of the first candidate
+  std::vector<JudgedCandidate> candidates;  ///< of a case called abnormal
   std::optional<int64_t> wall_ns;
   std::optional<int64_t> peak_bytes;
   std::vector<JobStep> steps;  ///< those that count

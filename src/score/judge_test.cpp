@@ -13,7 +13,8 @@ Truth SlowOperatorOnRank1() {
   truth.label.fault = trace::FaultClass::kKernelRegression;
   truth.label.accepted = {trace::FaultClass::kStragglerRank};
   truth.label.world_size = 2;
-  truth.label.culprit = inject::LabelCulprit{.rank = 1, .process = {}, .layer = "op", .op = "aten::mm", .module = {}, .function = {}};
+  truth.label.culprit =
+      inject::LabelCulprit{.rank = 1, .process = {}, .layer = "op", .op = "aten::mm", .module = {}, .function = {}};
   truth.label.window = inject::Interval{200 * kMilli, 300 * kMilli};
   truth.accepted_ops = {"aten::mm"};
   truth.steps_told = true;
@@ -25,7 +26,13 @@ Truth SlowOperatorOnRank1() {
 std::vector<ReadStep> TwoRanks() {
   std::vector<ReadStep> steps;
   for (int64_t rank = 0; rank < 2; ++rank) {
-    for (uint32_t i = 0; i < 4; ++i) steps.push_back({.rank = rank, .index = i, .kind = "decode", .begin = i * 100 * kMilli, .end = (i + 1) * 100 * kMilli, .gap = 0});
+    for (uint32_t i = 0; i < 4; ++i)
+      steps.push_back({.rank = rank,
+                       .index = i,
+                       .kind = "decode",
+                       .begin = i * 100 * kMilli,
+                       .end = (i + 1) * 100 * kMilli,
+                       .gap = 0});
   }
   return steps;
 }
@@ -59,7 +66,8 @@ TEST(Judge, EachWayToBeWrongHasItsReason) {
   EXPECT_EQ(loss(&answer), "class: KERNEL_REGRESSION called PROC_DEATH");
   answer = Abnormal({{.rank = 0, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
   EXPECT_EQ(loss(&answer), "wrong rank");
-  answer = Abnormal({{.rank = 1, .op = "aten::add", .fault_class = "STRAGGLER_RANK"}, {.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
+  answer = Abnormal({{.rank = 1, .op = "aten::add", .fault_class = "STRAGGLER_RANK"},
+                     {.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
   EXPECT_EQ(loss(&answer), "wrong operator");
   EXPECT_EQ(Judge(truth, TwoRanks(), &answer).op_place, 2u);
 }

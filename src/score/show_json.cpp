@@ -35,7 +35,7 @@ Json ToJson(const Judged& j) {
           {"rank_place", OrNull(j.rank_place)},
           {"process_place", OrNull(j.process_place)},
           {"line_place", OrNull(j.line_place)},
-          {"saved_share", OrNull(j.saved_share)},
+          {"saved_share", j.candidates.empty() ? Json(nullptr) : OrNull(j.candidates.front().saved_share)},
           {"right", j.right},
           {"loss", j.loss.empty() ? Json(nullptr) : Json(j.loss)},
           {"wall_ns", OrNull(j.wall_ns)},
@@ -55,7 +55,9 @@ Json ToJson(const MethodScore& m) {
                          {"right", n.right},
                          {"right_interval", ToJson(n.right_interval)},
                          {"right_place", n.right_place},
-                         {"right_place_interval", ToJson(n.place_interval)}});
+                         {"right_place_interval", ToJson(n.place_interval)},
+                         {"candidates", n.candidates},
+                         {"candidates_right", n.candidates_right}});
   }
   return {{"name", m.method.name},       {"command", m.method.command.empty() ? Json(nullptr) : Json(m.method.command)},
           {"wall_ns", m.wall_ns},        {"problems", m.problems},

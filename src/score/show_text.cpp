@@ -100,10 +100,12 @@ std::string NecessityText(const MethodScore& method) {
   if (std::all_of(method.necessity.begin(), method.necessity.end() - 1,
                   [](const Necessity& n) { return n.verdicts == 0; }))
     return {};
-  Rows rows{{method.method.name + ": would the repair have helped", "verdicts", "all right", "", "place right", ""}};
+  Rows rows{{method.method.name + ": would the repair have helped", "verdicts", "all right", "", "place right", "",
+             "candidates", "place right"}};
   for (const Necessity& n : method.necessity) {
     rows.push_back({n.group, std::to_string(n.verdicts), Share(n.right, n.verdicts), Interval(n.right_interval),
-                    Share(n.right_place, n.verdicts), Interval(n.place_interval)});
+                    Share(n.right_place, n.verdicts), Interval(n.place_interval), std::to_string(n.candidates),
+                    Share(n.candidates_right, n.candidates)});
   }
   return Aligned(rows);
 }

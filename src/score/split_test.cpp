@@ -12,7 +12,9 @@ std::vector<Truth> Cases() {
   std::vector<Truth> cases(40);
   for (size_t i = 0; i < cases.size(); ++i) {
     cases[i].label.is_fault = i % 4 != 0;
-    cases[i].label.fault = i % 4 == 0 ? trace::FaultClass::kNotAFault : i % 4 == 1 ? trace::FaultClass::kKvPressure : trace::FaultClass::kProcDeath;
+    cases[i].label.fault = i % 4 == 0   ? trace::FaultClass::kNotAFault
+                           : i % 4 == 1 ? trace::FaultClass::kKvPressure
+                                        : trace::FaultClass::kProcDeath;
     cases[i].label.stack = i % 3 == 0 ? "vllm" : "fsdp";
     cases[i].source = i % 5 == 0 ? "real" : "retimed";
   }
@@ -64,7 +66,8 @@ TEST(SplitCases, EveryKindGivesItsShare) {
 }
 
 TEST(SplitCases, UnknownOnesAreRefused) {
-  for (const char* how : {"", "half", "seed:", "seed:1", "seed:nan", "folds:1", "folds:x", "leave-"}) EXPECT_FALSE(SplitCases(Cases(), how, 1)) << how;
+  for (const char* how : {"", "half", "seed:", "seed:1", "seed:nan", "folds:1", "folds:x", "leave-"})
+    EXPECT_FALSE(SplitCases(Cases(), how, 1)) << how;
 }
 
 }  // namespace

@@ -243,17 +243,22 @@ std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths,
                              {.group = fmt::format("saved_share < {}", kNecessary)},
                              {.group = "not computed"}};
   std::vector<std::vector<std::pair<bool, bool>>> verdicts(out.size());
+  const auto group = [](const std::optional<double>& saved) -> size_t {
+    return !saved ? 2 : *saved >= kNecessary ? 0 : 1;
+  };
   for (size_t i = 0; i < truths.size(); ++i) {
     const Judged& j = judged[i];
-    if (!Counts(*truths[i]) || !j.flagged) continue;
-    const size_t g = !j.saved_share ? 2 : *j.saved_share >= kNecessary ? 0 : 1;
-    bool place = truths[i]->label.is_fault;
-    for (const auto& told : {j.rank_place, j.rank_place ? std::nullopt : j.process_place, j.op_place})
-      place &= !told || told == Place{1};
+    if (!Counts(*truths[i]) || !j.flagged || j.candidates.empty()) continue;
+    for (const JudgedCandidate& candidate : j.candidates) {
+      ++out[group(candidate.saved_share)].candidates;
+      out[group(candidate.saved_share)].candidates_right += candidate.right_place;
+    }
+    const JudgedCandidate& first = j.candidates.front();
+    const size_t g = group(first.saved_share);
     ++out[g].verdicts;
     out[g].right += j.right;
-    out[g].right_place += place;
-    verdicts[g].emplace_back(j.right, place);
+    out[g].right_place += first.right_place;
+    verdicts[g].emplace_back(j.right, first.right_place);
   }
   for (size_t g = 0; g < out.size(); ++g) {
     const auto& list = verdicts[g];

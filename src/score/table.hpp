@@ -60,9 +60,10 @@ std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std
 struct Necessity {
   std::string group;  ///< "saved_share >= 0.3", "saved_share < 0.3", "not computed"
   size_t verdicts = 0;
-  size_t right = 0;  ///< status, class and place
-  size_t right_place =
-      0;  ///< the case is a fault and the first candidate's rank, process or operator is right, as labelled
+  size_t right = 0;             ///< status, class and place
+  size_t right_place = 0;       ///< a fault, and the first candidate's rank, process or operator is right, as labelled
+  size_t candidates = 0;        ///< of all abnormal verdicts, not the first alone
+  size_t candidates_right = 0;  ///< of these, the place is right
   Interval95 right_interval;
   Interval95 place_interval;
 };
