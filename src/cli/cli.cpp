@@ -230,8 +230,7 @@ class Session {
   }
 
   base::Status Run(const ExportOptions& what, Output& output) {
-    if (what.to == "features")
-      return report::WriteFeatures(run_, Into(output));
+    if (what.to == "features") return report::WriteFeatures(run_, Into(output));
     const trace::Diagnosis diagnosis = engine::Diagnose(run_, options_);
     return report::WritePerfetto(run_, diagnosis, Into(output));
   }

@@ -235,7 +235,9 @@ void AddScore(CLI::App& lab, All& all) {
                    "teller, a baseline, or NAME=COMMAND; several with commas or repeated")
       ->type_name("NAME")
       ->allow_extra_args(false);
-  score->add_option("--split", all.score.split, "none, seed:SHARE, folds:K, leave-class, leave-stack or sim-real")
+  score
+      ->add_option("--split", all.score.split,
+                   "none, seed:SHARE, folds:K, runs:K, leave-class, leave-stack or sim-real")
       ->type_name("SPLIT");
   score->add_option("--seed", all.score.seed, "Of names, splits and intervals")->type_name("N");
   score->add_option("--resamples", all.score.resamples, "Redrawn samples for the intervals")

@@ -42,6 +42,23 @@ Fold Asked(std::string name, size_t count, const std::function<bool(uint32_t)>& 
   return fold;
 }
 
+/// The fold of each case: recorded runs are dealt out whole, the largest first, each to the fold with fewest cases.
+std::vector<uint32_t> DealRuns(const std::vector<Truth>& cases, const std::vector<uint32_t>& order, unsigned count) {
+  std::map<std::string, std::vector<uint32_t>> by_run;
+  for (const uint32_t i : order) by_run[cases[i].origin].push_back(i);
+  std::vector<std::vector<uint32_t>> runs;
+  for (auto& [name, list] : by_run) runs.push_back(std::move(list));
+  std::stable_sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) { return a.size() > b.size(); });
+  std::vector<size_t> filled(count, 0);
+  std::vector<uint32_t> fold_of(cases.size(), 0);
+  for (const auto& list : runs) {
+    const auto f = static_cast<uint32_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    filled[f] += list.size();
+    for (const uint32_t i : list) fold_of[i] = f;
+  }
+  return fold_of;
+}
+
 std::vector<Fold> LeaveOneOut(const std::vector<Truth>& cases, uint64_t seed, bool by_class) {
   std::map<std::string, std::vector<uint32_t>> groups;
   std::vector<uint32_t> controls;
@@ -93,21 +110,24 @@ base::Result<std::vector<Fold>> SplitCases(const std::vector<Truth>& cases, cons
     };
     return std::vector<Fold>{Asked("drawn", cases.size(), [&](uint32_t i) { return !learned(i); })};
   }
-  if (kind == "folds") {
+  if (kind == "folds" || kind == "runs") {
     unsigned count = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
     if (error != std::errc() || end != value.data() + value.size() || count < 2 || count > 100) {
-      return Usage(fmt::format("\"{}\" is no number of folds from 2 to 100; write --split folds:5", value));
+      return Usage(fmt::format("\"{}\" is no number of folds from 2 to 100; write --split {}:5", value, kind));
     }
+    std::vector<uint32_t> fold_of(cases.size());
+    for (uint32_t i = 0; i < cases.size(); ++i) fold_of[i] = place[i] % count;
+    if (kind == "runs") fold_of = DealRuns(cases, order, count);
     std::vector<Fold> folds;
     for (unsigned f = 0; f < count; ++f) {
-      folds.push_back(
-          Asked(fmt::format("fold {}", f), cases.size(), [&](uint32_t i) { return place[i] % count == f; }));
+      folds.push_back(Asked(fmt::format("fold {}", f), cases.size(), [&](uint32_t i) { return fold_of[i] == f; }));
     }
     return folds;
   }
   return Usage(fmt::format(
-      "no split is called \"{}\"; there are none, seed:SHARE, folds:K, leave-class, leave-stack, sim-real", how));
+      "no split is called \"{}\"; there are none, seed:SHARE, folds:K, runs:K, leave-class, leave-stack, sim-real",
+      how));
 }
 
 }  // namespace teller::score

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 namespace teller::score {
 namespace {
@@ -16,13 +17,14 @@ std::vector<Truth> Cases() {
                            : i % 4 == 1 ? trace::FaultClass::kKvPressure
                                         : trace::FaultClass::kProcDeath;
     cases[i].label.stack = i % 3 == 0 ? "vllm" : "fsdp";
+    cases[i].origin = "run" + std::to_string(i % 7);
     cases[i].source = i % 5 == 0 ? "real" : "retimed";
   }
   return cases;
 }
 
 TEST(SplitCases, NobodyIsAskedWhatHeWasTaught) {
-  for (const char* how : {"none", "seed:0.5", "folds:4", "leave-class", "leave-stack", "sim-real"}) {
+  for (const char* how : {"none", "seed:0.5", "folds:4", "runs:3", "leave-class", "leave-stack", "sim-real"}) {
     const auto folds = SplitCases(Cases(), how, 3);
     ASSERT_TRUE(folds) << how;
     std::set<uint32_t> asked;
@@ -56,6 +58,19 @@ TEST(SplitCases, ALeftOutClassIsNotTaught) {
   }
 }
 
+TEST(SplitCases, ARunIsNeverTaughtAndAsked) {
+  const auto cases = Cases();
+  const auto folds = SplitCases(cases, "runs:3", 5);
+  ASSERT_TRUE(folds);
+  ASSERT_EQ(folds->size(), 3u);
+  for (const Fold& fold : *folds) {
+    std::set<std::string> taught;
+    for (const uint32_t i : fold.train) taught.insert(cases[i].origin);
+    EXPECT_FALSE(fold.test.empty());
+    for (const uint32_t i : fold.test) EXPECT_EQ(taught.count(cases[i].origin), 0u);
+  }
+}
+
 TEST(SplitCases, EveryKindGivesItsShare) {
   const auto cases = Cases();
   const auto folds = SplitCases(cases, "seed:0.5", 9);
@@ -66,7 +81,7 @@ TEST(SplitCases, EveryKindGivesItsShare) {
 }
 
 TEST(SplitCases, UnknownOnesAreRefused) {
-  for (const char* how : {"", "half", "seed:", "seed:1", "seed:nan", "folds:1", "folds:x", "leave-"})
+  for (const char* how : {"", "half", "seed:", "seed:1", "seed:nan", "folds:1", "folds:x", "runs:0", "leave-"})
     EXPECT_FALSE(SplitCases(Cases(), how, 1)) << how;
 }
 

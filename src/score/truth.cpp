@@ -119,6 +119,11 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
   if (!object) return object.error();
   truth.source = Text(*object, "source");
   if (truth.source.empty()) truth.source = "real";
+  truth.origin = std::filesystem::path(folder).filename().string();
+  if (const Json* params = Find(*object, "params"); params != nullptr && params->is_object()) {
+    const std::string run = Text(*params, "run");
+    if (!run.empty()) truth.origin = run;
+  }
   if (truth.label.stack.empty()) truth.label.stack = "not told";
   truth.magnitude = truth.label.is_fault ? MagnitudeOf(*object) : "controls";
   for (const char* key : {"accept_operators"}) {

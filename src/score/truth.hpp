@@ -24,8 +24,9 @@ struct ReadStep {
 struct Truth {
   std::string folder;  ///< as given
   inject::Label label;
-  std::string source;                     ///< "real" when the label does not say ("retimed", "simulated")
-  std::string magnitude;                  ///< "x1-1.5", "x1.5-3", "x3 and more", a word of the injector, "not told"
+  std::string origin;     ///< name of the recorded run that it is, or was made from ("params.run" of the label)
+  std::string source;     ///< "real" when the label does not say ("retimed", "simulated")
+  std::string magnitude;  ///< "x1-1.5", "x1.5-3", "x3 and more", a word of the injector, "not told"
   std::vector<std::string> accepted_ops;  ///< operator, module and names that stand for them
   std::string log_record;                 ///< text of the line that names the cause; empty when none is labelled
   bool steps_told = false;                ///< the label says which steps are abnormal (or that none is)
