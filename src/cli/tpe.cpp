@@ -15,6 +15,7 @@
 #include "report/diagnosis_json.hpp"
 #include "report/token_stats.hpp"
 #include "report/tokens_json.hpp"
+#include "report/tokens_read.hpp"
 #include "report/tokens_text.hpp"
 #include "tpe/vocabulary_file.hpp"
 
@@ -22,7 +23,7 @@ namespace teller::cli {
 
 namespace {
 
-/// Read as JSON, a file takes some eight times its size.
+/// Read, a file takes a small multiple of its size.
 constexpr uint64_t kMaxTokensBytes = uint64_t{128} << 20;
 /// Of one file of tokens: a short file can ask for any number of them.
 constexpr uint64_t kMaxDecodedNodes = uint64_t{1} << 26;
@@ -151,14 +152,19 @@ class TpeSession {
     return text;
   }
 
+  /// The file's text is gone when this returns.
+  static base::Result<report::ReadTokens> ReadTokens(const std::string& path) {
+    const auto text = ReadAll(path);
+    if (!text) return text.error();
+    return report::TokensFromJson(*text, path);
+  }
+
   base::Status Run(const TpeDecodeOptions& what) {
     if (common_.paths.size() != 1) return base::Error{.code = base::Code::kUsage, .message = "decode reads one file"};
     const std::string& path = common_.paths.front();
     const auto vocabulary = engine::LoadVocabulary(what.vocabulary);
     if (!vocabulary) return vocabulary.error();
-    const auto text = ReadAll(path);
-    if (!text) return text.error();
-    const auto tokens = report::TokensFromJson(*text, path);
+    const auto tokens = ReadTokens(path);
     if (!tokens) return tokens.error();
     if (tokens->fingerprint != vocabulary->fingerprint) {
       return base::Error{.code = base::Code::kBadFormat,

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
-#include <optional>
+#include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "report/diagnosis_json.hpp"
 
@@ -15,7 +15,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::string_view kSchema = "teller.tokens/1";
-constexpr std::string_view kSchemaName = "teller.tokens/";
 
 std::string Compact(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace);
@@ -43,41 +42,6 @@ Json Label(const engine::Run& run, const engine::EncodedSegment& encoded) {
   out["nodes"] = encoded.forest.size();
   out["structure_nodes"] = encoded.forest.structure;
   return out;
-}
-
-/// The numbers of a column; none when it is no array of numbers that fit.
-template <class Number>
-std::optional<std::vector<Number>> Column(const Json& from, const char* key) {
-  const auto it = from.find(key);
-  if (it == from.end() || !it->is_array()) return std::nullopt;
-  std::vector<Number> out;
-  out.reserve(it->size());
-  for (const Json& value : *it) {
-    if (!value.is_number_unsigned() || value.get<uint64_t>() > std::numeric_limits<Number>::max()) return std::nullopt;
-    out.push_back(static_cast<Number>(value.get<uint64_t>()));
-  }
-  return out;
-}
-
-std::optional<uint64_t> Hex(const Json& value) {
-  if (!value.is_string()) return std::nullopt;
-  const std::string& text = value.get_ref<const std::string&>();
-  uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, 16);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return out;
-}
-
-bool ReadUnknown(const Json& from, std::vector<encode::UnknownNode>& out) {
-  const auto nodes = Column<uint32_t>(from, "node");
-  const auto hashes = from.find("hash");
-  if (!nodes || hashes == from.end() || !hashes->is_array() || hashes->size() != nodes->size()) return false;
-  for (size_t i = 0; i < nodes->size(); ++i) {
-    const auto hash = Hex((*hashes)[i]);
-    if (!hash) return false;
-    out.push_back({(*nodes)[i], *hash});
-  }
-  return true;
 }
 
 }  // namespace
@@ -140,48 +104,6 @@ std::string TokensSegment(const engine::Run& run, const engine::EncodedSegment& 
 
 std::string TokensTail() {
   return "\n]}\n";
-}
-
-base::Result<ReadTokens> TokensFromJson(std::string_view text, const std::string& path) {
-  const auto bad = [&](base::Code code, std::string what) {
-    return base::Error{
-        .code = code, .message = std::move(what) + "; teller tpe encode --json writes what is read here", .path = path};
-  };
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded() || !json.is_object()) return bad(base::Code::kBadFormat, "no JSON object");
-  const auto schema = json.find("schema");
-  if (schema == json.end() || !schema->is_string() || !schema->get_ref<const std::string&>().starts_with(kSchemaName))
-    return bad(base::Code::kBadFormat, "no tokens (schema teller.tokens/1)");
-  if (schema->get_ref<const std::string&>() != kSchema)
-    return bad(base::Code::kUnsupported, "another version of teller.tokens");
-  ReadTokens out;
-  const auto vocabulary = json.find("vocabulary");
-  const auto segments = json.find("segments");
-  if (vocabulary == json.end() || !vocabulary->is_object() || !vocabulary->contains("fingerprint") ||
-      segments == json.end() || !segments->is_array())
-    return bad(base::Code::kBadFormat, "tokens without vocabulary or segments");
-  const auto fingerprint = Hex((*vocabulary)["fingerprint"]);
-  if (!fingerprint) return bad(base::Code::kBadFormat, "the vocabulary's fingerprint is no hexadecimal number");
-  out.fingerprint = *fingerprint;
-  if (const auto name = vocabulary->find("name"); name != vocabulary->end() && name->is_string())
-    out.vocabulary = *name;
-  for (size_t s = 0; s < segments->size(); ++s) {
-    const Json& from = (*segments)[s];
-    const std::string place = fmt::format("segment {}: ", s);
-    if (!from.is_object()) return bad(base::Code::kBadFormat, place + "no object");
-    auto ids = Column<uint32_t>(from, "id");
-    auto depths = Column<uint32_t>(from, "depth");
-    if (!ids || !depths || ids->size() != depths->size())
-      return bad(base::Code::kBadFormat, place + "\"id\" and \"depth\" are no columns of numbers of one length");
-    ReadSegment segment{.ids = std::move(*ids), .depths = std::move(*depths)};
-    if (const auto unknown = from.find("unknown"); unknown == from.end() || !ReadUnknown(*unknown, segment.unknown))
-      return bad(base::Code::kBadFormat, place + "\"unknown\" has no columns \"node\" and \"hash\" of one length");
-    for (const char* key : {"kind", "process", "rank", "engine", "step", "step_kind", "begin_ns", "end_ns", "nodes"}) {
-      if (const auto it = from.find(key); it != from.end() && it->is_primitive()) segment.label[key] = *it;
-    }
-    out.segments.push_back(std::move(segment));
-  }
-  return out;
 }
 
 }  // namespace teller::report

@@ -8,6 +8,7 @@
 #include "report/printable.hpp"
 #include "report/summary.hpp"
 #include "report/token_names.hpp"
+#include "report/tokens_json.hpp"
 #include "report/units.hpp"
 
 namespace teller::report {

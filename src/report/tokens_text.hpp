@@ -4,7 +4,7 @@
 
 #include "engine/tokens.hpp"
 #include "report/page.hpp"
-#include "report/tokens_json.hpp"
+#include "report/tokens_read.hpp"
 #include "tpe/decoder.hpp"
 
 namespace teller::report {

@@ -296,6 +296,30 @@ class BadInput(TpeCase):
         flood = {"id": [largest["id"]] * count, "depth": [0] * count, "unknown": {"node": [], "hash": []}}
         self.fails_tpe("decode", self.write("flood.json", json.dumps({**good, "segments": [flood]})), says="nodes")
 
+    @unittest.skipIf(SANITIZED, "memory is that of the release build")
+    def test_deep_tokens_are_refused_within_memory(self):
+        """Lists in lists, inside of members that decoding passes over and of those that it reads."""
+        deep = "[" * 16_000_000
+        closed = "[" * 300_000 + "]" * 300_000
+        limit = 128 << 20
+
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+        for name, text in {"closed": f'{{"x":{closed},"y":1}}', "open": f'{{"x":{deep}', "label": f'{{"segments":[{{"kind":{closed}}}]}}',
+                           "column": f'{{"segments":[{{"id":{closed}}}]}}', "objects": '{"x":' * 300_000 + "1" + "}" * 300_000}.items():
+            with self.subTest(name):
+                self.fails_tpe("decode", self.write("deep.json", text), says="segment 0" if name == "column" else "8 deep", preexec_fn=bounded)
+
+    def test_members_of_no_interest_are_passed_over(self):
+        good = self.tokens(DEMO, "--step", 1)
+        trees = self.trees(good)
+        good["more"] = {"id": [[1], {"segments": [2]}], "schema": None}
+        good["segments"][0]["more"] = [{"id": "x", "unknown": {}}]
+        good["segments"][0]["unknown"]["more"] = [[None, 1.5, True]]
+        self.assertEqual(self.trees(good), trees)
+        self.assertEqual(self.trees(dict(reversed(good.items()))), trees)
+
     def test_hostile_names_do_nothing_to_a_terminal(self):
         evil = "aten::\x1b[2J\x07\u202eevil\n"
         run = self.write("evil.json", trace(steps(6, outer=evil)))

@@ -1,0 +1,240 @@
+#include "report/tokens_read.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace teller::report {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::string_view kSchema = "teller.tokens/1";
+constexpr std::string_view kSchemaName = "teller.tokens/";
+/// What is written is five deep.
+constexpr size_t kMaxDepth = 8;
+constexpr std::array<std::string_view, 9> kLabels = {"kind",      "process",  "rank",   "engine", "step",
+                                                     "step_kind", "begin_ns", "end_ns", "nodes"};
+
+std::optional<uint64_t> Hex(std::string_view text) {
+  uint64_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, 16);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+/// A list or object that is being read.
+enum class In : uint8_t { kRoot, kVocabulary, kSegments, kSegment, kId, kDepth, kUnknown, kNode, kHash, kOther };
+
+/// Takes the events of a JSON parser and keeps what decoding needs; says no to the first thing that is wrong.
+class TokensReader : public nlohmann::json_sax<Json> {
+ public:
+  explicit TokensReader(const std::string& path) : path_(path) {}
+
+  base::Result<ReadTokens> Take() {
+    if (error_) return std::move(*error_);
+    if (!schema_) return Bad("no tokens (schema teller.tokens/1)");
+    if (!fingerprint_ || !segments_)
+      return Bad("tokens without a list of segments or a vocabulary that has a fingerprint");
+    return std::move(out_);
+  }
+
+  bool null() override { return Other(nullptr); }
+  bool boolean(bool value) override { return Other(value); }
+  bool number_integer(int64_t value) override { return Other(value); }
+  bool number_float(double value, const std::string&) override { return Other(value); }
+  bool binary(Json::binary_t&) override { return Other(nullptr); }
+  bool number_unsigned(uint64_t value) override {
+    if (open_.empty()) return Other(value);
+    switch (open_.back()) {
+      case In::kId: return Number(value, out_.segments.back().ids);
+      case In::kDepth: return Number(value, out_.segments.back().depths);
+      case In::kNode: return Number(value, nodes_);
+      default: return Other(value);
+    }
+  }
+
+  bool string(std::string& value) override {
+    if (open_.empty()) return Other(value);
+    if (open_.back() == In::kHash) {
+      const auto hash = Hex(value);
+      if (!hash) return Fail(Place() + "a hash of \"unknown\" is no hexadecimal number");
+      hashes_.push_back(*hash);
+      return true;
+    }
+    if (open_.back() == In::kRoot && key_ == "schema") return Schema(value);
+    if (open_.back() == In::kVocabulary && key_ == "name") out_.vocabulary = value;
+    if (open_.back() == In::kVocabulary && key_ == "fingerprint") {
+      const auto fingerprint = Hex(value);
+      if (!fingerprint) return Fail("the vocabulary's fingerprint is no hexadecimal number");
+      out_.fingerprint = *fingerprint;
+      fingerprint_ = true;
+    }
+    return Other(std::move(value));
+  }
+
+  bool key(std::string& value) override {
+    key_ = std::move(value);
+    return true;
+  }
+  bool start_object(size_t) override { return Open(false); }
+  bool start_array(size_t) override { return Open(true); }
+  bool end_array() override { return Close(); }
+  bool end_object() override { return Close(); }
+
+  bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
+    if (open_.empty()) return Fail("no JSON object");
+    Fail("no JSON from here on");
+    error_->at = fmt::format("byte {}", position);
+    return false;
+  }
+
+ private:
+  base::Error Bad(std::string what, base::Code code = base::Code::kBadFormat) const {
+    return {.code = code,
+            .message = std::move(what) + "; teller tpe encode --json writes what is read here",
+            .path = path_};
+  }
+  bool Fail(std::string what, base::Code code = base::Code::kBadFormat) {
+    if (!error_) error_ = Bad(std::move(what), code);
+    return false;
+  }
+  /// The segment that is being read, or that would have come next.
+  std::string Place() const {
+    const bool inside = std::find(open_.begin(), open_.end(), In::kSegment) != open_.end();
+    return fmt::format("segment {}: ", out_.segments.size() - (inside ? 1 : 0));
+  }
+  bool NoColumns() { return Fail(Place() + "\"id\" and \"depth\" are no columns of numbers of one length"); }
+  bool NoUnknown() { return Fail(Place() + "\"unknown\" has no columns \"node\" and \"hash\" of one length"); }
+
+  bool Schema(const std::string& value) {
+    if (!value.starts_with(kSchemaName)) return Fail("no tokens (schema teller.tokens/1)");
+    if (value != kSchema) return Fail("another version of teller.tokens", base::Code::kUnsupported);
+    schema_ = true;
+    return true;
+  }
+
+  bool Number(uint64_t value, std::vector<uint32_t>& column) {
+    if (value > std::numeric_limits<uint32_t>::max()) return Other(value);
+    column.push_back(static_cast<uint32_t>(value));
+    return true;
+  }
+
+  /// A value that no column takes: wrong inside of one, else a label or of no interest.
+  template <class Value>
+  bool Other(Value&& value) {
+    if (open_.empty()) return Fail("no JSON object");
+    switch (open_.back()) {
+      case In::kId:
+      case In::kDepth: return NoColumns();
+      case In::kNode:
+      case In::kHash: return NoUnknown();
+      case In::kSegments: return Fail(Place() + "no object");
+      case In::kSegment:
+        if (std::find(kLabels.begin(), kLabels.end(), key_) != kLabels.end())
+          out_.segments.back().label[key_] = std::forward<Value>(value);
+        return true;
+      default: return true;
+    }
+  }
+
+  bool Open(bool array) {
+    if (open_.empty()) {
+      if (array) return Fail("no JSON object");
+      open_.push_back(In::kRoot);
+      return true;
+    }
+    if (open_.size() == kMaxDepth) return Fail(fmt::format("lists and objects more than {} deep", kMaxDepth));
+    switch (open_.back()) {
+      case In::kId:
+      case In::kDepth: return NoColumns();
+      case In::kNode:
+      case In::kHash: return NoUnknown();
+      case In::kSegments:
+        if (array) return Fail(Place() + "no object");
+        out_.segments.emplace_back();
+        have_ = {};
+        break;
+      default: break;
+    }
+    open_.push_back(Inside(array));
+    return true;
+  }
+
+  /// What the list or object is that opens now. Of a member that occurs twice the last one counts, as elsewhere in
+  /// JSON.
+  In Inside(bool array) {
+    switch (open_.back()) {
+      case In::kRoot:
+        if (key_ == "vocabulary" && !array) return In::kVocabulary;
+        if (key_ != "segments" || !array) return In::kOther;
+        out_.segments.clear();
+        segments_ = true;
+        return In::kSegments;
+      case In::kSegments: return In::kSegment;
+      case In::kSegment:
+        if (key_ == "id" && array) return Column(In::kId, out_.segments.back().ids, have_.id);
+        if (key_ == "depth" && array) return Column(In::kDepth, out_.segments.back().depths, have_.depth);
+        if (key_ != "unknown" || array) return In::kOther;
+        nodes_.clear();
+        hashes_.clear();
+        have_.node = have_.hash = false;
+        return In::kUnknown;
+      case In::kUnknown:
+        if (key_ == "node" && array) return Column(In::kNode, nodes_, have_.node);
+        if (key_ == "hash" && array) return Column(In::kHash, hashes_, have_.hash);
+        return In::kOther;
+      default: return In::kOther;
+    }
+  }
+  template <class Values>
+  static In Column(In in, Values& values, bool& have) {
+    values.clear();
+    have = true;
+    return in;
+  }
+
+  bool Close() {
+    if (open_.back() == In::kSegment && !EndSegment()) return false;
+    open_.pop_back();
+    return true;
+  }
+
+  bool EndSegment() {
+    ReadSegment& segment = out_.segments.back();
+    if (!have_.id || !have_.depth || segment.ids.size() != segment.depths.size()) return NoColumns();
+    if (!have_.node || !have_.hash || nodes_.size() != hashes_.size()) return NoUnknown();
+    segment.unknown.reserve(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) segment.unknown.push_back({nodes_[i], hashes_[i]});
+    return true;
+  }
+
+  const std::string& path_;
+  std::optional<base::Error> error_;
+  ReadTokens out_;
+  bool schema_ = false, fingerprint_ = false, segments_ = false;
+  std::vector<In> open_;
+  std::string key_;
+  // Of the segment that is being read.
+  struct {
+    bool id = false, depth = false, node = false, hash = false;
+  } have_;
+  std::vector<uint32_t> nodes_;
+  std::vector<uint64_t> hashes_;
+};
+
+}  // namespace
+
+base::Result<ReadTokens> TokensFromJson(std::string_view text, const std::string& path) {
+  TokensReader reader(path);
+  Json::sax_parse(text, &reader);
+  return reader.Take();
+}
+
+}  // namespace teller::report
