@@ -177,11 +177,11 @@ class TpeSession {
     std::vector<tpe::Forest> forests;
     uint64_t room = kMaxDecodedNodes;
     for (size_t s = 0; s < tokens->segments.size(); ++s) {
-      auto forest = tpe::Decode(vocabulary->vocabulary, tokens->segments[s].ids, tokens->segments[s].depths, room);
+      auto forest = report::DecodeSegment(vocabulary->vocabulary, tokens->segments[s], room);
       if (!forest) {
         base::Error error = forest.error();
         error.path = path;
-        error.at = "segment " + std::to_string(s);
+        error.at = "segment " + std::to_string(s) + (error.at.empty() ? "" : ", " + error.at);
         return error;
       }
       room -= forest->symbols.size();

@@ -56,6 +56,12 @@ class TokensReader : public nlohmann::json_sax<Json> {
       case In::kId: return Number(value, out_.segments.back().ids);
       case In::kDepth: return Number(value, out_.segments.back().depths);
       case In::kNode: return Number(value, nodes_);
+      case In::kSegment:
+        if (key_ == "nodes") {
+          out_.segments.back().nodes = value;
+          have_.nodes = true;
+        }
+        return Other(value);
       default: return Other(value);
     }
   }
@@ -209,6 +215,7 @@ class TokensReader : public nlohmann::json_sax<Json> {
   bool EndSegment() {
     ReadSegment& segment = out_.segments.back();
     if (!have_.id || !have_.depth || segment.ids.size() != segment.depths.size()) return NoColumns();
+    if (!have_.nodes) return Fail(Place() + "\"nodes\" is no number");
     if (!have_.node || !have_.hash || nodes_.size() != hashes_.size()) return NoUnknown();
     segment.unknown.reserve(nodes_.size());
     for (size_t i = 0; i < nodes_.size(); ++i) segment.unknown.push_back({nodes_[i], hashes_[i]});
@@ -223,11 +230,59 @@ class TokensReader : public nlohmann::json_sax<Json> {
   std::string key_;
   // Of the segment that is being read.
   struct {
-    bool id = false, depth = false, node = false, hash = false;
+    bool id = false, depth = false, nodes = false, node = false, hash = false;
   } have_;
   std::vector<uint32_t> nodes_;
   std::vector<uint64_t> hashes_;
 };
+
+/// Nodes of a forest with the tokens that they belong to, one after the other.
+class TokenOfNode {
+ public:
+  TokenOfNode(const tpe::Vocabulary& vocabulary, const std::vector<uint32_t>& ids)
+      : vocabulary_(vocabulary), ids_(ids) {}
+  /// `node` never falls.
+  size_t operator()(uint64_t node) {
+    while (node >= end_) end_ += vocabulary_.node_count(ids_[next_++]);
+    return next_ - 1;
+  }
+
+ private:
+  const tpe::Vocabulary& vocabulary_;
+  const std::vector<uint32_t>& ids_;
+  uint64_t end_ = 0;
+  size_t next_ = 0;
+};
+
+base::Error Inconsistent(std::string what, std::string at = {}) {
+  return {.code = base::Code::kBadFormat, .message = std::move(what), .path = {}, .at = std::move(at)};
+}
+
+base::Status CheckUnknown(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest) {
+  const auto& unknown = segment.unknown;
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    if (unknown[i].node >= forest.symbols.size())
+      return Inconsistent(
+          fmt::format("\"unknown\" names node {}, expected less than {}", unknown[i].node, forest.symbols.size()));
+    if (i > 0 && unknown[i].node <= unknown[i - 1].node)
+      return Inconsistent(fmt::format("\"unknown\" names node {} after node {}, expected ascending nodes",
+                                      unknown[i].node, unknown[i - 1].node));
+  }
+  TokenOfNode token(vocabulary, segment.ids);
+  size_t next = 0;
+  for (uint32_t node = 0; node < forest.symbols.size(); ++node) {
+    const bool is_unknown = vocabulary.kind(forest.symbols[node]) == tpe::EntryKind::kUnknown;
+    const bool has_hash = next < unknown.size() && unknown[next].node == node;
+    if (has_hash) ++next;
+    if (is_unknown == has_hash) continue;
+    return Inconsistent(
+        is_unknown
+            ? fmt::format("node {} is one whose name the vocabulary lacks, but \"unknown\" has no hash for it", node)
+            : fmt::format("\"unknown\" has a hash for node {}, whose name the vocabulary knows", node),
+        fmt::format("token {}", token(node)));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -235,6 +290,17 @@ base::Result<ReadTokens> TokensFromJson(std::string_view text, const std::string
   TokensReader reader(path);
   Json::sax_parse(text, &reader);
   return reader.Take();
+}
+
+base::Result<tpe::Forest> DecodeSegment(const tpe::Vocabulary& vocabulary, const ReadSegment& segment,
+                                        uint64_t max_nodes) {
+  auto forest = tpe::Decode(vocabulary, segment.ids, segment.depths, max_nodes);
+  if (!forest) return forest.error();
+  if (segment.nodes != forest->symbols.size())
+    return Inconsistent(
+        fmt::format("\"nodes\" is {}, but its tokens stand for {}", segment.nodes, forest->symbols.size()));
+  TELLER_TRY(CheckUnknown(vocabulary, segment, *forest));
+  return forest;
 }
 
 }  // namespace teller::report

@@ -124,16 +124,10 @@ class RoundTrip(TpeCase):
                 self.assertTrue(all(tree[i][2] >= segment["depth"][token] for i in range(node + 1, first[token])))
 
     def sizes(self, vocabulary, ids):
-        """Nodes of each token, from decoding it alone."""
+        """Nodes of each token; of entries that steps of the demonstration use."""
         if not hasattr(self, "known"):
-            self.known = {}
-        fresh = [i for i in dict.fromkeys(ids) if i not in self.known]
-        if fresh:
-            head = self.tokens(DEMO, "--step", 0, "--vocab", vocabulary)
-            head["segments"] = [{"id": [i], "depth": [0], "nodes": 0, "unknown": {"node": [], "hash": []}} for i in fresh]
-            decoded = json.loads(self.run_teller("decode", self.write("one.json", json.dumps(head)), "--vocab", vocabulary, "--json"))
-            for i, segment in zip(fresh, decoded["segments"], strict=True):
-                self.known[i] = len(segment["symbol"])
+            used = json.loads(self.run_teller("stats", DEMO, "--vocab", vocabulary, "--json", "--all"))["most_used"]
+            self.known = {use["id"]: use["nodes"] for use in used}
         return [self.known[i] for i in ids]
 
     def test_text_and_standard_input(self):
@@ -293,8 +287,56 @@ class BadInput(TpeCase):
         used = json.loads(self.run_teller("stats", DEMO, "--json", "--all"))["most_used"]
         largest = max(used, key=lambda use: use["nodes"])
         count = (1 << 26) // largest["nodes"] + 1
-        flood = {"id": [largest["id"]] * count, "depth": [0] * count, "unknown": {"node": [], "hash": []}}
-        self.fails_tpe("decode", self.write("flood.json", json.dumps({**good, "segments": [flood]})), says="nodes")
+        flood = {"nodes": count * largest["nodes"], "id": [largest["id"]] * count, "depth": [0] * count, "unknown": {"node": [], "hash": []}}
+        self.fails_tpe("decode", self.write("flood.json", json.dumps({**good, "segments": [flood]})), says="67108864 nodes")
+
+    def test_tokens_must_hold_what_they_state(self):
+        run = self.write("new.json", trace(steps(4, calls=5, outer="aten::brand_new")))
+        good = self.tokens(run)
+        place = next(s for s, segment in enumerate(good["segments"]) if len(segment["unknown"]["node"]) > 2)
+        self.trees(good)
+        sizes = self.sizes_of(good)[place]
+
+        def fails(change, says):
+            copy = json.loads(json.dumps(good))
+            change(copy["segments"][place])
+            self.fails_tpe("decode", self.write("broken.json", json.dumps(copy)), says=says)
+
+        segment = good["segments"][place]
+        node = segment["unknown"]["node"]
+        known = next(n for n in range(segment["nodes"]) if n not in node)
+
+        def token(of):
+            return next(t for t in range(len(sizes)) if sum(sizes[: t + 1]) > of)
+
+        def drop(s, row=1):
+            del s["unknown"]["node"][row], s["unknown"]["hash"][row]
+
+        def add(s, nodes):
+            s["unknown"] = {"node": nodes, "hash": ["1"] * len(nodes)}
+
+        fails(lambda s: s.__setitem__("nodes", s["nodes"] + 1), f"segment {place}: \"nodes\" is {segment['nodes'] + 1}")
+        fails(lambda s: s.pop("nodes"), f"segment {place}: \"nodes\"")
+        fails(lambda s: s.__setitem__("nodes", "7"), f"segment {place}: \"nodes\"")
+        fails(drop, f"segment {place}, token {token(node[1])}: node {node[1]} ")
+        fails(lambda s: add(s, sorted([*node, known])), f"segment {place}, token {token(known)}: \"unknown\" has a hash for node {known}")
+        fails(lambda s: add(s, [node[0], *node]), f"segment {place}: \"unknown\" names node {node[0]} after node {node[0]}")
+        fails(lambda s: add(s, node[::-1]), f"segment {place}: \"unknown\" names node")
+        fails(lambda s: add(s, [*node, s["nodes"]]), f"segment {place}: \"unknown\" names node {segment['nodes']}")
+        fails(lambda s: s["id"].__setitem__(2, 1 << 30), f"segment {place}, token 2: id is")
+
+    def sizes_of(self, encoded):
+        """Nodes of each token by segment: the lines of the text that begin a token are marked."""
+        path = self.write("sizes.json", json.dumps(encoded))
+        out = []
+        for line in self.run_teller("decode", path).decode().splitlines():
+            if line.startswith("+"):
+                out[-1].append(1)
+            elif line.startswith(" "):
+                out[-1][-1] += 1
+            else:
+                out.append([])
+        return out
 
     @unittest.skipIf(SANITIZED, "memory is that of the release build")
     def test_deep_tokens_are_refused_within_memory(self):
