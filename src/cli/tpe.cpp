@@ -53,6 +53,10 @@ class TpeSession {
             .all = common_.all};
   }
 
+  static report::Sink Into(Output& output) {
+    return [&output](std::string_view text) { return output.Write(text); };
+  }
+
   /// Writes a result of which nothing is left to go wrong.
   base::Status Write(const std::string& text) {
     progress_.reset();
@@ -115,8 +119,9 @@ class TpeSession {
         output.emplace(std::move(*opened));
         TELLER_TRY(output->Write(what.json ? report::TokensHead(*vocabulary) : text.Head()));
       }
-      if (what.json) return output->Write((first ? "" : ",\n") + report::TokensSegment(*run, segment));
-      return output->Write(text.Segment(segment, what.step.has_value()));
+      if (!what.json) return text.WriteSegment(segment, what.step.has_value(), Into(*output));
+      TELLER_TRY(output->Write(first ? "" : ",\n"));
+      return report::WriteTokensSegment(*run, segment, Into(*output));
     };
     TELLER_TRY(engine::EncodeRun(*run, *vocabulary, wanted,
                                  what.json || !common_.output.empty() ? progress_.get() : nullptr, sink));
@@ -192,9 +197,12 @@ class TpeSession {
     if (what.json) TELLER_TRY(output->Write("{\"schema\":\"teller.forest/1\",\"segments\":[\n"));
     for (size_t s = 0; s < forests.size(); ++s) {
       const report::ReadSegment& segment = tokens->segments[s];
-      TELLER_TRY(output->Write(what.json ? (s == 0 ? "" : ",\n") +
-                                               report::ForestJson(vocabulary->vocabulary, segment, forests[s])
-                                         : report::ForestText(vocabulary->vocabulary, segment, forests[s], Text())));
+      if (what.json) {
+        TELLER_TRY(output->Write(s == 0 ? "" : ",\n"));
+        TELLER_TRY(report::WriteForestJson(vocabulary->vocabulary, segment, forests[s], Into(*output)));
+      } else {
+        TELLER_TRY(report::WriteForestText(vocabulary->vocabulary, segment, forests[s], Text(), Into(*output)));
+      }
     }
     if (what.json) TELLER_TRY(output->Write("\n]}\n"));
     return output->Close();

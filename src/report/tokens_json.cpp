@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "report/chunks.hpp"
 #include "report/diagnosis_json.hpp"
 
 namespace teller::report {
@@ -18,6 +19,11 @@ constexpr std::string_view kSchema = "teller.tokens/1";
 
 std::string Compact(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
+template <class Number>
+std::string Text(Number value) {
+  return fmt::format_int(value).str();
 }
 
 /// Three decimals are more than a robust scale is known to.
@@ -62,44 +68,46 @@ std::string TokensHead(const engine::NamedVocabulary& vocabulary) {
   return text + ",\"segments\":[\n";
 }
 
-std::string TokensSegment(const engine::Run& run, const engine::EncodedSegment& encoded) {
+base::Status WriteTokensSegment(const engine::Run& run, const engine::EncodedSegment& encoded, const Sink& sink) {
   const size_t n = encoded.tokens.size();
-  Json parent = Json::array(), parent_offset = Json::array(), total = Json::array(), self = Json::array();
-  Json worst_offset = Json::array(), worst_z = Json::array(), worst_excess = Json::array(), worst_span = Json::array();
-  for (size_t t = 0; t < n; ++t) {
-    const encode::TokenAttributes& token = encoded.attributes[t];
-    const bool has_parent = token.parent.token != tpe::kNoToken;
-    parent.push_back(has_parent ? Json(token.parent.token) : Json(nullptr));
-    parent_offset.push_back(has_parent ? Json(token.parent.offset) : Json(nullptr));
-    total.push_back(token.total);
-    self.push_back(token.self);
-    const bool known = token.worst.known();
-    const size_t node = encoded.tokens.first_node[t] + token.worst_offset;
-    const bool span = known && encoded.forest.span[node].valid();
-    worst_offset.push_back(known ? Json(token.worst_offset) : Json(nullptr));
-    worst_z.push_back(known ? Json(Rounded(static_cast<double>(token.worst.z))) : Json(nullptr));
-    worst_excess.push_back(known ? Json(token.worst.excess) : Json(nullptr));
-    worst_span.push_back(span ? Json(encoded.forest.span[node].value()) : Json(nullptr));
-  }
-  Json hashes = Json::array(), nodes = Json::array();
-  for (const encode::UnknownNode& unknown : encoded.unknown) {
-    nodes.push_back(unknown.node);
-    hashes.push_back(HexText(unknown.name_hash));
-  }
-  Json out = Label(run, encoded);
-  out["tokens"] = n;
-  out["id"] = encoded.tokens.ids;
-  out["depth"] = encoded.tokens.depths;
-  out["parent"] = std::move(parent);
-  out["parent_offset"] = std::move(parent_offset);
-  out["total_ns"] = std::move(total);
-  out["self_ns"] = std::move(self);
-  out["worst_offset"] = std::move(worst_offset);
-  out["worst_z"] = std::move(worst_z);
-  out["worst_excess_ns"] = std::move(worst_excess);
-  out["worst_span"] = std::move(worst_span);
-  out["unknown"] = {{"node", std::move(nodes)}, {"hash", std::move(hashes)}};
-  return Compact(out);
+  const auto parent = [&](size_t t) -> const tpe::Constituent& { return encoded.attributes[t].parent; };
+  const auto has_parent = [&](size_t t) { return parent(t).token != tpe::kNoToken; };
+  const auto worst = [&](size_t t) -> const encode::Residual& { return encoded.attributes[t].worst; };
+  const auto worst_offset = [&](size_t t) { return encoded.attributes[t].worst_offset; };
+  const auto worst_span = [&](size_t t) {
+    return worst(t).known() ? encoded.forest.span[encoded.tokens.first_node[t] + worst_offset(t)] : trace::SpanRow();
+  };
+  const auto or_null = [](bool known, auto value) { return known ? Text(value) : std::string("null"); };
+
+  Chunks out(sink);
+  Json label = Label(run, encoded);
+  label["tokens"] = n;
+  std::string head = Compact(label);
+  head.pop_back();
+  out.Add(head);
+  AddColumn(out, "id", n, [&](size_t t) { return Text(encoded.tokens.ids[t]); });
+  AddColumn(out, "depth", n, [&](size_t t) { return Text(encoded.tokens.depths[t]); });
+  AddColumn(out, "parent", n, [&](size_t t) { return or_null(has_parent(t), parent(t).token); });
+  AddColumn(out, "parent_offset", n, [&](size_t t) { return or_null(has_parent(t), parent(t).offset); });
+  AddColumn(out, "total_ns", n, [&](size_t t) { return Text(encoded.attributes[t].total); });
+  AddColumn(out, "self_ns", n, [&](size_t t) { return Text(encoded.attributes[t].self); });
+  AddColumn(out, "worst_offset", n, [&](size_t t) { return or_null(worst(t).known(), worst_offset(t)); });
+  AddColumn(out, "worst_z", n, [&](size_t t) {
+    return worst(t).known() ? Compact(Json(Rounded(static_cast<double>(worst(t).z)))) : std::string("null");
+  });
+  AddColumn(out, "worst_excess_ns", n, [&](size_t t) { return or_null(worst(t).known(), worst(t).excess); });
+  AddColumn(out, "worst_span", n, [&](size_t t) {
+    const trace::SpanRow span = worst_span(t);
+    return span.valid() ? Text(span.value()) : std::string("null");
+  });
+  // The first member of its object.
+  const auto& unknown = encoded.unknown;
+  out.Add(",\"unknown\":{\"node\":[");
+  for (size_t i = 0; i < unknown.size() && out.ok(); ++i) out.Add((i == 0 ? "" : ",") + Text(unknown[i].node));
+  out.Add("]");
+  AddColumn(out, "hash", unknown.size(), [&](size_t i) { return '"' + HexText(unknown[i].name_hash) + '"'; });
+  out.Add("}}");
+  return out.End();
 }
 
 std::string TokensTail() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "report/chunks.hpp"
 #include "report/printable.hpp"
 #include "report/summary.hpp"
 #include "report/token_names.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr size_t kIndent = 2;
 constexpr size_t kShownNodes = 6;  // of a token on one line
+constexpr size_t kLinesAtOnce = 256;
 
 std::string SegmentLabel(const engine::Run& run, const encode::Segment& segment) {
   std::string out = ProcessLabel(run.store, segment.process);
@@ -31,20 +33,50 @@ double Saved(size_t nodes, size_t tokens) {
   return nodes == 0 ? 0 : 100 * (1 - static_cast<double>(tokens) / static_cast<double>(nodes));
 }
 
-/// The name of each unknown node of a segment that was read.
-std::map<uint32_t, uint64_t> HashesOf(const ReadSegment& segment) {
-  std::map<uint32_t, uint64_t> out;
-  for (const encode::UnknownNode& unknown : segment.unknown) out.emplace(unknown.node, unknown.name_hash);
-  return out;
+/// The hashes of a segment's unknown nodes, asked for in the order of the nodes.
+class HashOfNode {
+ public:
+  explicit HashOfNode(const std::vector<encode::UnknownNode>& unknown) : unknown_(unknown) {}
+  /// 0 for a node that has none.
+  uint64_t operator()(uint32_t node) {
+    while (next_ < unknown_.size() && unknown_[next_].node < node) ++next_;
+    return next_ < unknown_.size() && unknown_[next_].node == node ? unknown_[next_].name_hash : 0;
+  }
+
+ private:
+  const std::vector<encode::UnknownNode>& unknown_;
+  size_t next_ = 0;
+};
+
+std::string NodeName(const tpe::Vocabulary& vocabulary, uint32_t id, uint64_t hash) {
+  std::string name = EntryName(vocabulary, id);
+  if (vocabulary.kind(id) == tpe::EntryKind::kUnknown) name += " " + HexText(hash);
+  return name;
 }
 
-std::string NodeName(const tpe::Vocabulary& vocabulary, uint32_t id, const std::map<uint32_t, uint64_t>& hashes,
-                     uint32_t node) {
-  std::string name = EntryName(vocabulary, id);
-  if (vocabulary.kind(id) != tpe::EntryKind::kUnknown) return name;
-  const auto hash = hashes.find(node);
-  return hash == hashes.end() ? name : name + " " + HexText(hash->second);
-}
+/// Distinct symbols, numbered in the order of their first use.
+class SymbolRows {
+ public:
+  explicit SymbolRows(const tpe::Vocabulary& vocabulary) : vocabulary_(vocabulary), known_(vocabulary.size(), kNone) {}
+  /// Its row, and whether it is new. `hash` counts for unknown names only.
+  std::pair<uint32_t, bool> RowOf(uint32_t id, uint64_t hash) {
+    if (vocabulary_.kind(id) == tpe::EntryKind::kUnknown) {
+      const auto [it, fresh] = unknown_.try_emplace(std::pair(id, hash), count_);
+      if (fresh) ++count_;
+      return {it->second, fresh};
+    }
+    const bool fresh = known_[id] == kNone;
+    if (fresh) known_[id] = count_++;
+    return {known_[id], fresh};
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+  const tpe::Vocabulary& vocabulary_;
+  std::vector<uint32_t> known_;
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> unknown_;
+  uint32_t count_ = 0;
+};
 
 std::string Member(const ReadSegment& segment, const char* key) {
   const auto it = segment.label.find(key);
@@ -75,7 +107,7 @@ std::string TokensText::Head() const {
   return page.Take();
 }
 
-std::string TokensText::Segment(const engine::EncodedSegment& encoded, bool tokens) const {
+base::Status TokensText::WriteSegment(const engine::EncodedSegment& encoded, bool tokens, const Sink& sink) const {
   Page page(options_);
   size_t worst = 0;
   for (size_t t = 0; t < encoded.attributes.size(); ++t) {
@@ -84,21 +116,25 @@ std::string TokensText::Segment(const engine::EncodedSegment& encoded, bool toke
   page.Line(0, fmt::format("{:>9} {:>8} {:>6.1f}% {:>8}  {}; {}", Count(encoded.forest.size()),
                            Count(encoded.tokens.size()), Saved(encoded.forest.size(), encoded.tokens.size()),
                            Count(encoded.unknown.size()), SegmentLabel(run_, encoded.segment), Worst(encoded, worst)));
-  if (!tokens) return page.Take();
+  if (!tokens) return sink(page.Take());
   page.Line(2, fmt::format("{:>6} {:>6} {:>10} {:>10}  token", "id", "nodes", "total", "self"), Ink::kDim);
-  for (size_t t = 0; t < encoded.tokens.size(); ++t) {
+  Chunks out(sink);
+  for (size_t t = 0; t < encoded.tokens.size() && out.ok(); ++t) {
     const uint32_t id = encoded.tokens.ids[t];
     const size_t indent = std::min<size_t>(encoded.tokens.depths[t] * kIndent, page.width() / 4);
     page.Line(2, fmt::format("{:>6} {:>6} {:>10} {:>10}  {:{}}{}", id, vocabulary_.vocabulary.node_count(id),
                              Duration(encoded.attributes[t].total), Duration(encoded.attributes[t].self), "", indent,
                              FragmentName(vocabulary_.vocabulary, id, kShownNodes)));
     if (encoded.attributes[t].worst.known()) page.Line(40, "worst " + Worst(encoded, t), Ink::kDim);
+    if ((t + 1) % kLinesAtOnce == 0) out.Add(page.Take());
   }
-  return page.Take();
+  out.Add(page.Take());
+  return out.End();
 }
 
-std::string ForestText(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
-                       const TextOptions& options) {
+base::Status WriteForestText(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
+                             const TextOptions& options, const Sink& sink) {
+  Chunks out(sink);
   Page page(options);
   std::string head = Member(segment, "kind");
   if (const std::string rank = Member(segment, "rank"); !rank.empty()) head += ", rank " + rank;
@@ -106,48 +142,53 @@ std::string ForestText(const tpe::Vocabulary& vocabulary, const ReadSegment& seg
     head += ", step " + step + " " + Member(segment, "step_kind");
   page.Head(fmt::format("{}: {}, {}", head.empty() ? "segment" : head, Count(forest.symbols.size(), "node"),
                         Count(segment.ids.size(), "token")));
-  const std::map<uint32_t, uint64_t> hashes = HashesOf(segment);
+  HashOfNode hash(segment.unknown);
   // Where tokens begin.
   size_t token = 0;
   size_t next = 0;
-  for (uint32_t node = 0; node < forest.symbols.size(); ++node) {
+  for (uint32_t node = 0; node < forest.symbols.size() && out.ok(); ++node) {
     const bool first = node == next && token < segment.ids.size();
     if (first) next += vocabulary.node_count(segment.ids[token++]);
     const size_t indent = std::min<size_t>(size_t{forest.depths[node]} * kIndent, page.width() / 2);
-    page.Line(0, (first ? "+" : " ") + std::string(indent + 1, ' ') +
-                     NodeName(vocabulary, forest.symbols[node], hashes, node));
+    page.Line(
+        0, (first ? "+" : " ") + std::string(indent + 1, ' ') + NodeName(vocabulary, forest.symbols[node], hash(node)));
+    if ((node + 1) % kLinesAtOnce == 0) out.Add(page.Take());
   }
-  return page.Take();
+  out.Add(page.Take());
+  return out.End();
 }
 
-std::string ForestJson(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest) {
-  const std::map<uint32_t, uint64_t> hashes = HashesOf(segment);
-  std::map<std::string, uint32_t> rows;
-  Json symbols = Json::array();
-  std::vector<uint32_t> column;
-  for (uint32_t node = 0; node < forest.symbols.size(); ++node) {
+base::Status WriteForestJson(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
+                             const Sink& sink) {
+  const auto text = [](const Json& value) { return value.dump(-1, ' ', true, Json::error_handler_t::replace); };
+  const auto n = static_cast<uint32_t>(forest.symbols.size());
+  Chunks out(sink);
+  std::string head = text(segment.label);
+  head.pop_back();
+  out.Add(head + ",\"symbols\":[");
+  SymbolRows rows(vocabulary);
+  HashOfNode hash(segment.unknown);
+  for (uint32_t node = 0; node < n && out.ok(); ++node) {
     const uint32_t id = forest.symbols[node];
-    std::string name(vocabulary.name(id));
-    const bool unknown = vocabulary.kind(id) == tpe::EntryKind::kUnknown;
-    if (unknown) {
-      const auto hash = hashes.find(node);
-      name = hash == hashes.end() ? std::string() : HexText(hash->second);
+    const uint64_t name_hash = hash(node);
+    const auto [row, fresh] = rows.RowOf(id, name_hash);
+    if (!fresh) continue;
+    Json symbol = {{"layer", vocabulary.class_name(vocabulary.class_of(id))}};
+    if (vocabulary.kind(id) == tpe::EntryKind::kUnknown) {
+      symbol["unknown"] = HexText(name_hash);
+    } else {
+      symbol["name"] = std::string(vocabulary.name(id));
     }
-    const std::string& layer = vocabulary.class_name(vocabulary.class_of(id));
-    const auto [it, fresh] =
-        rows.try_emplace(layer + (unknown ? "?" : " ") + name, static_cast<uint32_t>(symbols.size()));
-    if (fresh) {
-      Json symbol = {{"layer", layer}};
-      symbol[unknown ? "unknown" : "name"] = name;
-      symbols.push_back(std::move(symbol));
-    }
-    column.push_back(it->second);
+    out.Add((row == 0 ? "" : ",") + text(symbol));
   }
-  Json out = segment.label;
-  out["symbols"] = std::move(symbols);
-  out["symbol"] = column;
-  out["depth"] = forest.depths;
-  return out.dump(-1, ' ', true, Json::error_handler_t::replace);
+  out.Add("]");
+  HashOfNode again(segment.unknown);
+  AddColumn(out, "symbol", n, [&](size_t node) {
+    return fmt::format_int(rows.RowOf(forest.symbols[node], again(static_cast<uint32_t>(node))).first).str();
+  });
+  AddColumn(out, "depth", n, [&](size_t node) { return fmt::format_int(forest.depths[node]).str(); });
+  out.Add("}");
+  return out.End();
 }
 
 }  // namespace teller::report

@@ -4,6 +4,7 @@
 
 #include "engine/tokens.hpp"
 #include "report/page.hpp"
+#include "report/sink.hpp"
 #include "report/tokens_read.hpp"
 #include "tpe/decoder.hpp"
 
@@ -16,8 +17,8 @@ class TokensText {
       : run_(run), vocabulary_(vocabulary), options_(options) {}
 
   std::string Head() const;
-  /// One line; with `tokens`, one more for each token.
-  std::string Segment(const engine::EncodedSegment& encoded, bool tokens) const;
+  /// One line; with `tokens`, one more for each token. Errors: those of the sink.
+  base::Status WriteSegment(const engine::EncodedSegment& encoded, bool tokens, const Sink& sink) const;
 
  private:
   std::string Worst(const engine::EncodedSegment& encoded, size_t token) const;
@@ -27,11 +28,13 @@ class TokensText {
   TextOptions options_;
 };
 
-/// A decoded segment as an indented tree, one line a node.
-std::string ForestText(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
-                       const TextOptions& options);
+/// A decoded segment as an indented tree, one line a node, piece by piece. Errors: those of the sink.
+base::Status WriteForestText(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
+                             const TextOptions& options, const Sink& sink);
 
-/// A decoded segment as one JSON object: its label, the distinct symbols, and the columns `symbol` and `depth`.
-std::string ForestJson(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest);
+/// A decoded segment as one JSON object, piece by piece: its label, the distinct symbols, and the columns `symbol` and
+/// `depth`. Errors: those of the sink.
+base::Status WriteForestJson(const tpe::Vocabulary& vocabulary, const ReadSegment& segment, const tpe::Forest& forest,
+                             const Sink& sink);
 
 }  // namespace teller::report

@@ -353,6 +353,26 @@ class BadInput(TpeCase):
             with self.subTest(name):
                 self.fails_tpe("decode", self.write("deep.json", text), says="segment 0" if name == "column" else "8 deep", preexec_fn=bounded)
 
+    @unittest.skipIf(SANITIZED, "memory is that of the release build")
+    def test_many_nodes_are_written_within_memory(self):
+        """A short file may ask for millions of nodes: what is held of one are eight bytes."""
+        run = self.write("long.json", trace(steps(6, calls=500)))
+        vocabulary = self.train(run)
+        encoded = self.tokens(run, "--step", 3, "--vocab", vocabulary)
+        segment = encoded["segments"][0]
+        count = (1 << 23) // segment["nodes"]
+        many = {"kind": "step", "nodes": count * segment["nodes"], "id": segment["id"] * count, "depth": segment["depth"] * count,
+                "unknown": {"node": [], "hash": []}}
+        path = self.write("many.json", json.dumps({**encoded, "segments": [many]}))
+        self.assertLess(path.stat().st_size, 1 << 20)
+        limit = 128 << 20
+
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+        for json_too in ((), ("--json",)):
+            self.run_teller("decode", path, "--vocab", vocabulary, *json_too, stdout=subprocess.DEVNULL, preexec_fn=bounded)
+
     def test_members_of_no_interest_are_passed_over(self):
         good = self.tokens(DEMO, "--step", 1)
         trees = self.trees(good)
