@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/table.hpp"
 #include "report/token_stats.hpp"
 #include "report/units.hpp"
 
@@ -64,22 +65,20 @@ class SweepPage {
     for (const engine::SweepRow& row : rows) Row(name, row, row.tokens);
   }
 
-  /// Saved nodes by engine and vocabulary.
+  /// Saved nodes, one row an engine and size of vocabulary.
   void Engines() {
     page_.Gap();
     page_.Head("tpe by engine: part of the nodes that is saved, by merges asked for");
-    std::string head = fmt::format("{:<12} {:>5} {:>5} {:>7} {:>10}", "engine", "train", "test", "steps", "nodes/step");
-    for (const engine::SweepRow& row : sweep_.tpe) head += fmt::format(" {:>8}", Count(row.asked));
-    page_.Line(0, head, Ink::kDim);
+    Table table({"engine", "train", "test", "steps", "nodes/step", "merges", "saved"});
     for (size_t e = 0; e < sweep_.engines.size(); ++e) {
       const engine::SweepEngine& engine = sweep_.engines[e];
-      std::string line = fmt::format("{:<12} {:>5} {:>5} {:>7} {:>10.1f}", engine.engine, engine.train_files,
-                                     engine.files, Count(engine.steps), Per(engine.nodes, engine.steps));
       for (const engine::SweepRow& row : sweep_.tpe) {
-        line += fmt::format(" {:>7.2f}%", 100 * Saved(row.tokens_by_engine[e], engine.nodes));
+        table.Row({engine.engine, Count(engine.train_files), Count(engine.files), Count(engine.steps),
+                   fmt::format("{:.1f}", Per(engine.nodes, engine.steps)), Count(row.asked),
+                   fmt::format("{:.2f}%", 100 * Saved(row.tokens_by_engine[e], engine.nodes))});
       }
-      page_.Line(0, line);
     }
+    table.AddTo(page_);
   }
 
   const engine::Sweep& sweep_;

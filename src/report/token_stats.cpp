@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/table.hpp"
 #include "report/token_names.hpp"
 #include "report/tokens_json.hpp"
 #include "report/units.hpp"
@@ -38,11 +39,11 @@ Json CountsToJson(const engine::TokenCounts& counts) {
           {"unknown_nodes", counts.unknown}};
 }
 
-std::string CountsLine(std::string_view name, const engine::TokenCounts& counts) {
-  return fmt::format("{:<12} {:>6} {:>7} {:>11} {:>9} {:>10.1f} {:>8.1f} {:>7.2f}% {:>8.2f}%", name,
-                     Count(counts.files), Count(counts.steps), Count(counts.nodes), Count(counts.tokens),
-                     PerStep(counts.nodes, counts.steps), PerStep(counts.tokens, counts.steps), 100 * counts.saved(),
-                     100 * Share(counts.unknown, counts.nodes));
+void AddCounts(std::string name, const engine::TokenCounts& counts, Table& table) {
+  table.Row({std::move(name), Count(counts.files), Count(counts.steps), Count(counts.nodes), Count(counts.tokens),
+             fmt::format("{:.1f}", PerStep(counts.nodes, counts.steps)),
+             fmt::format("{:.1f}", PerStep(counts.tokens, counts.steps)), fmt::format("{:.2f}%", 100 * counts.saved()),
+             fmt::format("{:.2f}%", 100 * Share(counts.unknown, counts.nodes))});
 }
 
 }  // namespace
@@ -70,12 +71,10 @@ std::string TokenStatsToText(const engine::Structures& structures, const engine:
                                   Count(structures.spans), Count(stats.outside.nodes), Count(stats.outside.steps)));
   for (const std::string& path : structures.skipped) page.Field("skipped", path + ": holds nothing that can be read");
   page.Gap();
-  page.Line(0,
-            fmt::format("{:<12} {:>6} {:>7} {:>11} {:>9} {:>10} {:>8} {:>8} {:>9}", "engine", "files", "steps", "nodes",
-                        "tokens", "nodes/step", "tok/step", "saved", "unknown"),
-            Ink::kDim);
-  for (const engine::EngineCounts& row : stats.engines) page.Line(0, CountsLine(row.engine, row.counts));
-  page.Line(0, CountsLine("all", stats.steps));
+  Table table({"engine", "files", "steps", "nodes", "tokens", "nodes/step", "tok/step", "saved", "unknown"});
+  for (const engine::EngineCounts& row : stats.engines) AddCounts(row.engine, row.counts, table);
+  AddCounts("all", stats.steps, table);
+  table.AddTo(page);
   page.Gap();
   page.Head("tokens that cover most nodes");
   const size_t shown = options.all ? stats.used.size() : std::min(stats.used.size(), kShownTokens);

@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "report/chunks.hpp"
+#include <algorithm>
+#include <functional>
+#include <sstream>
+
+#include "report/printable.hpp"
 #include "report/sample_run.hpp"
+#include "report/table.hpp"
+#include "report/token_stats.hpp"
 #include "report/tokens_json.hpp"
 #include "report/tokens_read.hpp"
 #include "report/tokens_text.hpp"
@@ -89,6 +95,87 @@ TEST(Tokens, AreReadBackAsTheyWereWritten) {
     EXPECT_EQ(forest->symbols.size(), segments[s].forest.size());
   }
   EXPECT_GT(unknown, 0u);
+}
+
+/// Columns of the longest line.
+size_t Widest(const std::string& text) {
+  size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, Columns(line));
+  return widest;
+}
+
+/// Words of a text with the blanks and line breaks between them made one.
+std::string Unwrapped(const std::string& text) {
+  std::string out;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) out += word + " ";
+  return out;
+}
+
+TEST(TokensText, NamesTheWorstConstituentAtEightyColumns) {
+  const std::string name = "aten::an_operator_whose_name_takes_the_better_part_of_a_line";
+  const SampleRun sample(name);
+  const engine::NamedVocabulary vocabulary = BuiltIn();
+  std::vector<engine::EncodedSegment> segments = Encoded(sample.run, vocabulary);
+  const TokensText text(sample.run, vocabulary, {.width = 80});
+  EXPECT_LE(Widest(text.Head()), 80u);
+  size_t named = 0;
+  for (engine::EncodedSegment& segment : segments) {
+    for (size_t t = 0; t < segment.tokens.size(); ++t) {
+      const size_t node = segment.tokens.first_node[t];
+      const trace::SpanRow span = segment.forest.span[node];
+      if (!span.valid() || sample.run.store.name(span.value()) != name) continue;
+      segment.attributes[t].worst_offset = 0;
+      segment.attributes[t].worst = {.z = 1e6F, .excess = 5 * base::kMilli};
+      for (const bool tokens : {false, true}) {
+        Collected out;
+        ASSERT_TRUE(text.WriteSegment(segment, tokens, out.sink).ok());
+        EXPECT_LE(Widest(out.text), 80u) << out.text;
+        EXPECT_NE(Unwrapped(out.text).find(" at 0: " + name), std::string::npos) << out.text;
+      }
+      ++named;
+    }
+  }
+  EXPECT_GT(named, 0u);
+}
+
+engine::TokenCounts LargeCounts() {
+  return {.files = 56, .steps = 1'087, .nodes = 1'449'495, .structure = 2'975, .tokens = 123'456, .unknown = 45'678};
+}
+
+TEST(TokenStats, LoseNoColumnAtEightyColumns) {
+  const engine::NamedVocabulary vocabulary = BuiltIn();
+  const engine::TokenStats stats{.engines = {{"tensorrt_llm", LargeCounts()}}, .steps = LargeCounts()};
+  const std::string text = TokenStatsToText({}, vocabulary, stats, {.width = 80});
+  EXPECT_LE(Widest(text), 80u) << text;
+  EXPECT_NE(text.find("saved unknown\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 91.48%   3.15%\n"), std::string::npos) << text;
+}
+
+TEST(Sweep, ShowsEveryEngineAndSizeAtEightyColumns) {
+  engine::Sweep sweep;
+  sweep.engines = {{.engine = "llamacpp", .train_files = 3, .files = 3, .steps = 535, .nodes = 100'000},
+                   {.engine = "vllm", .train_files = 4, .files = 5, .steps = 207, .nodes = 200'000}};
+  for (const uint32_t asked : {0u, 256u, 1024u, 4096u, 16384u, 65536u}) {
+    sweep.tpe.push_back({.asked = asked, .merges = asked, .tokens = 1, .tokens_by_engine = {100'000 - asked, 9}});
+  }
+  const std::string text = SweepToText(sweep, {.width = 80});
+  EXPECT_LE(Widest(text), 80u) << text;
+  const std::string words = Unwrapped(text);
+  for (const char* row : {"llamacpp 3 3 535 186.9 16,384 16.38% ", "llamacpp 3 3 535 186.9 65,536 65.54% ",
+                          "llamacpp 3 3 535 186.9 0 0.00% ", "vllm 4 5 207 966.2 65,536 100.00% "}) {
+    EXPECT_NE(words.find(row), std::string::npos) << row << text;
+  }
+}
+
+TEST(Table, IsNeverCut) {
+  Page page({.width = 10});
+  Table table({"name", "figure"});
+  table.Row({"a long name", "12"});
+  table.Row({"\x1b[2J", "345678"});
+  table.AddTo(page);
+  EXPECT_EQ(page.Take(), "name        figure\na long name     12\n\\x1b[2J     345678\n");
 }
 
 TEST(Forest, IsWrittenInPieces) {

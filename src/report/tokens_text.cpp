@@ -19,7 +19,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr size_t kIndent = 2;
-constexpr size_t kShownNodes = 6;  // of a token on one line
+constexpr size_t kShownNodes = 6;   // of a token on one line
+constexpr size_t kNameBytes = 200;  // of a worst constituent
 constexpr size_t kLinesAtOnce = 256;
 
 std::string SegmentLabel(const engine::Run& run, const encode::Segment& segment) {
@@ -94,7 +95,7 @@ std::string TokensText::Worst(const engine::EncodedSegment& encoded, size_t toke
   return fmt::format("z {:.1f}, {}{} at {}: {}", static_cast<double>(attributes.worst.z),
                      attributes.worst.excess < 0 ? "-" : "+", Duration(std::abs(attributes.worst.excess)),
                      attributes.worst_offset,
-                     span.valid() ? run_.store.name(span.value()) : std::string_view("structure"));
+                     span.valid() ? Shortened(run_.store.name(span.value()), kNameBytes) : "structure");
 }
 
 std::string TokensText::Head() const {
@@ -102,7 +103,8 @@ std::string TokensText::Head() const {
   page.Line(0, fmt::format("vocabulary {}: {} names, {} merges", vocabulary_.name,
                            Count(vocabulary_.vocabulary.base_count()), Count(vocabulary_.vocabulary.merge_count())));
   page.Line(0,
-            fmt::format("{:>9} {:>8} {:>7} {:>8}  segment; worst constituent", "nodes", "tokens", "saved", "unknown"),
+            fmt::format("{:>9} {:>8} {:>7} {:>8}  segment, its worst constituent below", "nodes", "tokens", "saved",
+                        "unknown"),
             Ink::kDim);
   return page.Take();
 }
@@ -113,9 +115,14 @@ base::Status TokensText::WriteSegment(const engine::EncodedSegment& encoded, boo
   for (size_t t = 0; t < encoded.attributes.size(); ++t) {
     if (encoded.attributes[t].worst.z > encoded.attributes[worst].worst.z) worst = t;
   }
-  page.Line(0, fmt::format("{:>9} {:>8} {:>6.1f}% {:>8}  {}; {}", Count(encoded.forest.size()),
-                           Count(encoded.tokens.size()), Saved(encoded.forest.size(), encoded.tokens.size()),
-                           Count(encoded.unknown.size()), SegmentLabel(run_, encoded.segment), Worst(encoded, worst)));
+  const std::string numbers =
+      fmt::format("{:>9} {:>8} {:>6.1f}% {:>8}  ", Count(encoded.forest.size()), Count(encoded.tokens.size()),
+                  Saved(encoded.forest.size(), encoded.tokens.size()), Count(encoded.unknown.size()));
+  const std::string label = Printable(SegmentLabel(run_, encoded.segment));
+  const bool fits = numbers.size() + Columns(label) <= page.width();
+  page.Line(0, fits ? numbers + label : numbers);
+  if (!fits) page.Paragraph(4, label);
+  page.Paragraph(4, "worst: " + Worst(encoded, worst), Ink::kDim);
   if (!tokens) return sink(page.Take());
   page.Line(2, fmt::format("{:>6} {:>6} {:>10} {:>10}  token", "id", "nodes", "total", "self"), Ink::kDim);
   Chunks out(sink);
@@ -125,7 +132,7 @@ base::Status TokensText::WriteSegment(const engine::EncodedSegment& encoded, boo
     page.Line(2, fmt::format("{:>6} {:>6} {:>10} {:>10}  {:{}}{}", id, vocabulary_.vocabulary.node_count(id),
                              Duration(encoded.attributes[t].total), Duration(encoded.attributes[t].self), "", indent,
                              FragmentName(vocabulary_.vocabulary, id, kShownNodes)));
-    if (encoded.attributes[t].worst.known()) page.Line(40, "worst " + Worst(encoded, t), Ink::kDim);
+    if (encoded.attributes[t].worst.known()) page.Paragraph(40, "worst " + Worst(encoded, t), Ink::kDim);
     if ((t + 1) % kLinesAtOnce == 0) out.Add(page.Take());
   }
   out.Add(page.Take());

@@ -17,7 +17,7 @@ class TokensText {
       : run_(run), vocabulary_(vocabulary), options_(options) {}
 
   std::string Head() const;
-  /// One line; with `tokens`, one more for each token. Errors: those of the sink.
+  /// A line and its worst constituent; with `tokens`, the same for each token. Errors: those of the sink.
   base::Status WriteSegment(const engine::EncodedSegment& encoded, bool tokens, const Sink& sink) const;
 
  private:
