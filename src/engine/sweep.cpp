@@ -98,7 +98,7 @@ base::Status Rows(tpe::Corpus&& corpus, const Structures& structures, const Test
   const auto full =
       tpe::Train(std::move(corpus), {.max_merges = most, .min_base_count = kFewestOfName, .threads = options.threads});
   if (!full) return full.error();
-  bases = full->base_count();
+  bases = full->base_count() - full->class_count();
   for (const uint32_t merges : options.merges) {
     const auto vocabulary = Prefix(*full, merges);
     if (!vocabulary) return vocabulary.error();

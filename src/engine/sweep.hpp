@@ -44,7 +44,7 @@ struct Sweep {
   uint64_t steps = 0;                    ///< of the test
   uint64_t nodes = 0;
   uint64_t unknown = 0;  ///< nodes whose name no training file has
-  uint32_t bases = 0;    ///< names and unknown classes
+  uint32_t bases = 0;    ///< names, without the unknown entry of each class
   uint64_t raw_bytes = 0;
   uint64_t gzip_bytes = 0;      ///< each step alone
   uint64_t zstd_bytes = 0;      ///< each step alone

@@ -7,6 +7,10 @@
 
 namespace teller::report {
 
+uint32_t NameCount(const tpe::Vocabulary& vocabulary) {
+  return vocabulary.base_count() - vocabulary.class_count();
+}
+
 std::string EntryName(const tpe::Vocabulary& vocabulary, uint32_t id) {
   const std::string& layer = vocabulary.class_name(vocabulary.class_of(id));
   if (vocabulary.kind(id) == tpe::EntryKind::kUnknown) return layer + " (unknown)";

@@ -6,6 +6,9 @@
 
 namespace teller::report {
 
+/// Names that a vocabulary knows: its entries without merges and without the unknown entry of each class.
+uint32_t NameCount(const tpe::Vocabulary& vocabulary);
+
 /// "op aten::mm"; "op (unknown)" of an entry that stands for all names the vocabulary lacks. `id` is no merge.
 std::string EntryName(const tpe::Vocabulary& vocabulary, uint32_t id);
 

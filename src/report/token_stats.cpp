@@ -51,7 +51,7 @@ void AddCounts(std::string name, const engine::TokenCounts& counts, Table& table
 std::string TrainingToText(const engine::Training& training, const std::string& path, const TextOptions& options) {
   Page page(options);
   page.Field("written",
-             fmt::format("{}: {} names in {} classes, {} merges", path, Count(training.vocabulary.base_count()),
+             fmt::format("{}: {} names in {} classes, {} merges", path, Count(NameCount(training.vocabulary)),
                          training.vocabulary.class_count(), Count(training.vocabulary.merge_count())));
   page.Field(
       "trained on",
@@ -65,7 +65,7 @@ std::string TokenStatsToText(const engine::Structures& structures, const engine:
                              const engine::TokenStats& stats, const TextOptions& options) {
   Page page(options);
   page.Field("vocabulary",
-             fmt::format("{}: {} names, {} merges", vocabulary.name, Count(vocabulary.vocabulary.base_count()),
+             fmt::format("{}: {} names, {} merges", vocabulary.name, Count(NameCount(vocabulary.vocabulary)),
                          Count(vocabulary.vocabulary.merge_count())));
   page.Field("spans", fmt::format("{} in traced processes; {} nodes in {} segments outside of steps",
                                   Count(structures.spans), Count(stats.outside.nodes), Count(stats.outside.steps)));

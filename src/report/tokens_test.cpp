@@ -7,6 +7,7 @@
 #include "report/printable.hpp"
 #include "report/sample_run.hpp"
 #include "report/table.hpp"
+#include "report/token_names.hpp"
 #include "report/token_stats.hpp"
 #include "report/tokens_json.hpp"
 #include "report/tokens_read.hpp"
@@ -138,6 +139,21 @@ TEST(TokensText, NamesTheWorstConstituentAtEightyColumns) {
     }
   }
   EXPECT_GT(named, 0u);
+}
+
+TEST(TokenNames, AreCountedWithoutTheUnknownEntryOfEachLayer) {
+  tpe::Vocabulary small = SmallVocabulary();
+  TELLER_CHECK(small.AddClass("kernel").has_value());
+  TELLER_CHECK(small.AddMerge({.left = 1, .right = 1, .delta = 1}).has_value());
+  EXPECT_EQ(small.size(), 4u);
+  EXPECT_EQ(NameCount(small), 1u);
+  const engine::NamedVocabulary vocabulary = engine::WithName(std::move(small), "small");
+  const SampleRun sample;
+  const std::string says = "small: 1 names, 1 merges";
+  EXPECT_NE(TokensText(sample.run, vocabulary, {}).Head().find(says), std::string::npos);
+  EXPECT_NE(TokenStatsToText({}, vocabulary, {}, {}).find(says), std::string::npos);
+  const engine::Training training{.vocabulary = vocabulary.vocabulary};
+  EXPECT_NE(TrainingToText(training, "small.tpe", {}).find("1 names in 2 classes, 1 merges"), std::string::npos);
 }
 
 engine::TokenCounts LargeCounts() {

@@ -101,7 +101,7 @@ std::string TokensText::Worst(const engine::EncodedSegment& encoded, size_t toke
 std::string TokensText::Head() const {
   Page page(options_);
   page.Line(0, fmt::format("vocabulary {}: {} names, {} merges", vocabulary_.name,
-                           Count(vocabulary_.vocabulary.base_count()), Count(vocabulary_.vocabulary.merge_count())));
+                           Count(NameCount(vocabulary_.vocabulary)), Count(vocabulary_.vocabulary.merge_count())));
   page.Line(0,
             fmt::format("{:>9} {:>8} {:>7} {:>8}  segment, its worst constituent below", "nodes", "tokens", "saved",
                         "unknown"),

@@ -184,6 +184,8 @@ class Figures(TpeCase):
         self.assertEqual(sorted(sweep["train"] + sweep["test"]), sorted(map(str, runs)))
         self.assertFalse(set(sweep["train"]) & set(sweep["test"]))
         self.assertEqual(sweep["tpe"][0]["tokens"], sweep["nodes"])
+        # aten::linear, five operators, the steps' mark, the main thread.
+        self.assertEqual(sweep["names"], 8)
         self.assertEqual(sweep["tpe"][0]["bytes_per_step"], sweep["raw_bytes_per_step"])
         saved = [row["saved"] for row in sweep["tpe"]]
         self.assertEqual(saved, sorted(saved))
