@@ -2,6 +2,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "locate/hypothesis.hpp"
 #include "locate/link.hpp"
@@ -93,14 +95,78 @@ struct PassedOn {
   }
 };
 
+/// Transfers of collectives that run as kernels: the host does not wait in them, so a step's own time does not hold
+/// them.
+struct StreamTransfers {
+  std::vector<Nanos> took;   ///< by step, of the collectives that it launched
+  std::vector<Nanos> usual;  ///< what collectives of the same group, kind and size take
+
+  explicit StreamTransfers(const Scene& scene, const Ranges& ranges)
+      : took(scene.trees.steps.size(), 0), usual(scene.trees.steps.size(), 0) {
+    std::map<std::tuple<std::string, uint32_t, int64_t>, std::vector<uint32_t>> kinds;
+    for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
+      const auto& collective = scene.trees.collectives[c];
+      const uint32_t span = collective.members.front().span.value();
+      if (collective.point_to_point || scene.store.kind(span) != trace::SpanKind::kKernel) continue;
+      const trace::CommArgs* args = scene.store.comm_args.Find(span);
+      const int64_t elements = args == nullptr ? -1 : args->in_elements;
+      kinds[{collective.group, collective.name.value(), elements}].push_back(c);
+    }
+    for (const auto& [kind, list] : kinds) {
+      std::vector<double> all;
+      for (const uint32_t c : list) all.push_back(static_cast<double>(scene.trees.collectives[c].transfer));
+      const auto normal = static_cast<Nanos>(ml::Quantile(all, 0.25));
+      for (const uint32_t c : list) Book(scene, ranges, scene.trees.collectives[c], normal);
+    }
+  }
+
+ private:
+  void Book(const Scene& scene, const Ranges& ranges, const trace::Collective& collective, Nanos normal) {
+    for (const auto& member : collective.members) {
+      const auto found = ranges.find(member.process.value());
+      if (found == ranges.end()) continue;
+      const auto first = scene.trees.steps.begin() + found->second.first;
+      const auto last = scene.trees.steps.begin() + found->second.second;
+      const Nanos at = LaunchedAt(scene, member);
+      const auto it = std::lower_bound(first, last, at, [](const trace::Step& step, Nanos t) { return step.end < t; });
+      if (it == last || it->begin > at) continue;
+      const auto s = static_cast<size_t>(it - scene.trees.steps.begin());
+      took[s] += collective.transfer;
+      usual[s] += normal;
+    }
+  }
+
+  static Nanos LaunchedAt(const Scene& scene, const trace::CollectiveMember& member) {
+    const auto& launches = scene.trees.launches;
+    const auto it = std::lower_bound(launches.begin(), launches.end(), member.span,
+                                     [](const trace::LaunchLink& link, trace::SpanRow row) { return link.work < row; });
+    if (it == launches.end() || it->work != member.span) return member.arrival;
+    return scene.store.spans.begin[it->launch.value()];
+  }
+};
+
+/// Whether transfers on the streams made the step as long as it is.
+Nanos LostOnStreams(const Scene& scene, const StreamTransfers& streams, uint32_t s) {
+  const Nanos lost = streams.took[s] - streams.usual[s];
+  const bool several_times =
+      static_cast<double>(streams.took[s]) >= kTransferRatio * static_cast<double>(streams.usual[s]);
+  const auto rest = static_cast<double>(scene.trees.steps[s].duration() - lost);
+  return several_times && static_cast<double>(lost) >= kMatters * rest ? lost : 0;
+}
+
 TransferHits FindTransferHits(const Scene& scene) {
   const PassedOn passed_on(scene);
+  const StreamTransfers streams(scene, StepRanges(scene));
   TransferHits hits;
   for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
     const StepProfile& p = scene.profiles[s];
     const StepNormal& n = scene.normals[s];
     if (!n.judged) continue;
     const uint32_t process = scene.trees.steps[s].process.value();
+    if (const Nanos lost = LostOnStreams(scene, streams, s); lost > 0) {
+      hits[process].push_back({lost, s});
+      continue;
+    }
     const Nanos expected = n.expected_transfer + passed_on.usual.at(process);
     const Nanos transfer = p.comm_transfer + passed_on.in_step[s];
     const Nanos lost = transfer - expected;

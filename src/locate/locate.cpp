@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
@@ -159,6 +161,25 @@ bool WaitsMatter(const trace::Trees& trees) {
   return inside > 0.5 * all;
 }
 
+/// True when some steps take much longer than others of their kind and size, for whatever reason.
+bool SomeStepsAreLong(const trace::Trees& trees) {
+  constexpr size_t kFewest = 4;
+  constexpr Nanos kLonger = 5 * base::kMilli;
+  std::map<std::tuple<uint32_t, trace::StepKind, int64_t>, std::vector<Nanos>> groups;
+  for (const trace::Step& step : trees.steps) {
+    // A prompt's length explains a step; what the profiler touched says nothing.
+    if (step.observer || step.kind == trace::StepKind::kPrefill || step.kind == trace::StepKind::kMixed) continue;
+    groups[{step.process.value(), step.kind, step.new_tokens}].push_back(step.duration());
+  }
+  return std::any_of(groups.begin(), groups.end(), [&](auto& entry) {
+    std::vector<Nanos>& durations = entry.second;
+    if (durations.size() < kFewest) return false;
+    std::sort(durations.begin(), durations.end());
+    const Nanos usual = durations[durations.size() / 2];
+    return durations.back() > 2 * usual && durations.back() - usual > kLonger;
+  });
+}
+
 /// What stands in the way of an answer when nothing was found.
 std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees,
                                  const std::vector<StepNormal>& normals) {
@@ -192,7 +213,7 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
     world = std::max(world, process.world_size.value_or(0));
   }
   if (store.spans.size() > 0 && !ranks.empty() && world > static_cast<int>(ranks.size()) &&
-      (!missing.empty() || WaitsMatter(trees))) {
+      (!missing.empty() || WaitsMatter(trees) || SomeStepsAreLong(trees))) {
     missing.push_back(fmt::format("traces of {} of {} ranks: capture all ranks of the same steps to see who is late",
                                   ranks.size(), world));
   }

@@ -74,7 +74,7 @@ std::string LabelText(const Truth& truth, const Layout& layout, const std::strin
                      {"world_size", layout.ranks},
                      {"culprit", std::move(culprit)},
                      {"accept_ranks", truth.accepted_ranks.empty() ? Json(nullptr) : Json(truth.accepted_ranks)},
-                     {"accept_operators", nullptr},
+                     {"accept_operators", Json::array()},
                      {"victims", std::move(victims)},
                      {"t_start_ns", has_window ? Json(truth.window.begin) : Json(nullptr)},
                      {"t_end_ns", has_window ? Json(truth.window.end) : Json(nullptr)},
