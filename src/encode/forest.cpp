@@ -1,7 +1,9 @@
 #include "encode/forest.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <tuple>
 
 #include "encode/name_text.hpp"
@@ -51,10 +53,7 @@ ForestBuilder::ForestBuilder(const trace::Store& store, const trace::Trees& tree
     };
     return key(a) < key(b);
   });
-  tracks_.resize(store.processes.size());
-  for (uint32_t t = 0; t < store.tracks.size(); ++t) {
-    if (store.tracks[t].process.valid()) tracks_[store.tracks[t].process.value()].push_back(t);
-  }
+  SortByTime();
   child_time_.assign(spans, 0);
   for (uint32_t row = 0; row < spans; ++row) {
     const SpanRow parent = store.spans.parent[row];
@@ -62,6 +61,40 @@ ForestBuilder::ForestBuilder(const trace::Store& store, const trace::Trees& tree
   }
   first_child_.assign(spans, kNone);
   next_sibling_.assign(spans, kNone);
+}
+
+/// Merges the tracks of each process, which are sorted already; finds the thread with the most spans.
+void ForestBuilder::SortByTime() {
+  std::vector<std::vector<uint32_t>> tracks(store_.processes.size());
+  uint64_t spans = 0;
+  for (uint32_t t = 0; t < store_.tracks.size(); ++t) {
+    const trace::Track& track = store_.tracks[t];
+    if (!track.process.valid()) continue;
+    tracks[track.process.value()].push_back(t);
+    spans += track.span_count;
+  }
+  by_time_.reserve(spans);
+  busiest_.assign(tracks.size(), kNone);
+  lane_of_.assign(store_.tracks.size(), kNone);
+  using Next = std::pair<Nanos, uint32_t>;  // begin and row of the next span of a track
+  std::priority_queue<Next, std::vector<Next>, std::greater<>> waiting;
+  for (uint32_t p = 0; p < tracks.size(); ++p) {
+    process_first_.push_back(by_time_.size());
+    for (const uint32_t t : tracks[p]) {
+      const trace::Track& track = store_.tracks[t];
+      if (track.span_count > 0) waiting.emplace(store_.spans.begin[track.first_span], track.first_span);
+      if (track.is_stream) continue;
+      if (busiest_[p] == kNone || track.span_count > store_.tracks[busiest_[p]].span_count) busiest_[p] = t;
+    }
+    while (!waiting.empty()) {
+      const uint32_t row = waiting.top().second;
+      waiting.pop();
+      by_time_.push_back(row);
+      const trace::Track& track = store_.tracks[store_.spans.track[row].value()];
+      if (row + 1 < track.first_span + track.span_count) waiting.emplace(store_.spans.begin[row + 1], row + 1);
+    }
+  }
+  process_first_.push_back(by_time_.size());
 }
 
 uint64_t ForestBuilder::traced_spans() const {
@@ -152,21 +185,31 @@ void ForestBuilder::AddRoots(std::vector<Root> roots, const std::vector<Lane>& l
   }
 }
 
-std::vector<ForestBuilder::Lane> ForestBuilder::LanesOf(const Segment& segment, bool streams) const {
+/// Only the tracks with spans in the segment: a process may have as many threads as steps.
+void ForestBuilder::FindLanes(const Segment& segment, std::vector<Lane>& threads, std::vector<Lane>& streams) {
+  const auto rows = [&](size_t process) {
+    return by_time_.begin() + static_cast<std::ptrdiff_t>(process_first_[process]);
+  };
+  const auto first = rows(segment.process.value());
+  const auto last = rows(segment.process.value() + 1);
+  const auto at = [&](Nanos time, auto none) {
+    if (time == trace::kNoTime) return none;
+    return std::lower_bound(first, last, time, [&](uint32_t row, Nanos t) { return store_.spans.begin[row] < t; });
+  };
   std::vector<Lane> lanes;
-  for (const uint32_t t : tracks_[segment.process.value()]) {
-    const trace::Track& track = store_.tracks[t];
-    if (track.is_stream != streams || track.span_count == 0) continue;
-    const auto first = store_.spans.begin.begin() + track.first_span;
-    const auto last = first + track.span_count;
-    const auto row = [&](trace::Nanos at, uint32_t none) {
-      if (at == trace::kNoTime) return none;
-      return static_cast<uint32_t>(std::lower_bound(first, last, at) - store_.spans.begin.begin());
-    };
-    const Lane lane{t, row(segment.begin, track.first_span), row(segment.end, track.first_span + track.span_count)};
-    if (lane.first < lane.last) lanes.push_back(lane);
+  const auto end = at(segment.end, last);
+  for (auto it = at(segment.begin, first); it < end; ++it) {
+    ++visits_;
+    const uint32_t track = store_.spans.track[*it].value();
+    if (lane_of_[track] == kNone) {
+      lane_of_[track] = static_cast<uint32_t>(lanes.size());
+      lanes.push_back({track, *it, *it + 1});
+    }
+    lanes[lane_of_[track]].last = *it + 1;
   }
-  return lanes;
+  for (const Lane& lane : lanes) lane_of_[lane.track] = kNone;
+  std::sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) { return a.track < b.track; });
+  for (const Lane& lane : lanes) (store_.tracks[lane.track].is_stream ? streams : threads).push_back(lane);
 }
 
 /// The thread that drives the steps: that of the mark, else the one with the most spans.
@@ -175,12 +218,7 @@ uint32_t ForestBuilder::MainTrack(const Segment& segment) const {
     const SpanRow mark = trees_.steps[segment.step.value()].span;
     if (mark.valid()) return store_.spans.track[mark.value()].value();
   }
-  uint32_t main = kNone;
-  for (const uint32_t t : tracks_[segment.process.value()]) {
-    if (store_.tracks[t].is_stream) continue;
-    if (main == kNone || store_.tracks[t].span_count > store_.tracks[main].span_count) main = t;
-  }
-  return main;
+  return busiest_[segment.process.value()];
 }
 
 void ForestBuilder::AddThreads(const std::vector<Lane>& lanes, uint32_t main_track, Forest& forest) {
@@ -195,7 +233,7 @@ void ForestBuilder::AddThreads(const std::vector<Lane>& lanes, uint32_t main_tra
   }
 }
 
-void ForestBuilder::AddStreams(std::vector<Lane> lanes, Forest& forest) {
+void ForestBuilder::AddStreams(const std::vector<Lane>& lanes, Forest& forest) {
   for (const Lane& lane : lanes) {
     const std::vector<Lane> one = {lane};
     std::vector<Root> roots = RootsOf(one);
@@ -207,8 +245,10 @@ void ForestBuilder::AddStreams(std::vector<Lane> lanes, Forest& forest) {
 
 Forest ForestBuilder::Build(const Segment& segment) {
   Forest forest;
-  AddThreads(LanesOf(segment, false), MainTrack(segment), forest);
-  AddStreams(LanesOf(segment, true), forest);
+  std::vector<Lane> threads, streams;
+  FindLanes(segment, threads, streams);
+  AddThreads(threads, MainTrack(segment), forest);
+  AddStreams(streams, forest);
   return forest;
 }
 

@@ -60,7 +60,8 @@ class SymbolTable {
 };
 
 /// Makes forests of one run. Pure but for the symbol table, to which it adds. Threads: confined.
-/// Cost: O(log spans + nodes) a segment, after O(launches) once. No recursion over depth.
+/// Cost: O(log spans + n log n) for a segment of n nodes and spans that begin in it, whatever the number of tracks;
+/// O(launches log launches + spans log tracks) once, and 4 bytes a span for it. No recursion over depth.
 class ForestBuilder {
  public:
   ForestBuilder(const trace::Store& store, const trace::Trees& trees, SymbolTable& table);
@@ -68,6 +69,8 @@ class ForestBuilder {
   Forest Build(const Segment& segment);
   /// Spans of traced processes: what the forests of all segments hold together.
   uint64_t traced_spans() const;
+  /// Spans that were looked at so far to find what is in the segments: all that is not spent on their nodes.
+  uint64_t visits() const { return visits_; }
   /// The nodes of a causal slice: ancestors, calls and GPU work as in the run as far as they are in the slice, other
   /// ranks' spans and log records as roots of their own, in time order.
   Forest Build(const slice::Slice& slice);
@@ -90,8 +93,9 @@ class ForestBuilder {
   void AddWork(uint32_t launch, uint32_t depth, Forest& forest);
   void AddRoots(std::vector<Root> roots, const std::vector<Lane>& lanes, Forest& forest);
   void AddThreads(const std::vector<Lane>& lanes, uint32_t main_track, Forest& forest);
-  void AddStreams(std::vector<Lane> lanes, Forest& forest);
-  std::vector<Lane> LanesOf(const Segment& segment, bool streams) const;
+  void AddStreams(const std::vector<Lane>& lanes, Forest& forest);
+  void SortByTime();
+  void FindLanes(const Segment& segment, std::vector<Lane>& threads, std::vector<Lane>& streams);
   std::vector<Root> RootsOf(const std::vector<Lane>& lanes) const;
   uint32_t MainTrack(const Segment& segment) const;
 
@@ -99,10 +103,14 @@ class ForestBuilder {
   const trace::Trees& trees_;
   SymbolTable& table_;
   Symbols symbols_;
-  std::unordered_map<uint64_t, uint32_t> known_;      // name and kind -> row of the table
-  std::vector<std::pair<uint32_t, uint32_t>> work_;   // (launch, work): by launch, then stream and time
-  std::vector<bool> linked_;                          // by span: GPU work whose launch is in the run
-  std::vector<std::vector<uint32_t>> tracks_;         // by process
+  std::unordered_map<uint64_t, uint32_t> known_;     // name and kind -> row of the table
+  std::vector<std::pair<uint32_t, uint32_t>> work_;  // (launch, work): by launch, then stream and time
+  std::vector<bool> linked_;                         // by span: GPU work whose launch is in the run
+  std::vector<uint32_t> by_time_;                    // span rows: by process, begin, row
+  std::vector<size_t> process_first_;  // by process: position of its first in by_time_; one more at the end
+  std::vector<uint32_t> busiest_;      // by process: the thread with the most spans
+  std::vector<uint32_t> lane_of_;      // by track; scratch, kNone outside of a call
+  uint64_t visits_ = 0;
   std::vector<trace::Nanos> child_time_;              // by span: time of its children on the same lane
   std::vector<uint32_t> first_child_, next_sibling_;  // by span; scratch, kNone outside of a call
 };

@@ -130,6 +130,46 @@ TEST(Forest, ThreadsOfAPoolAreOneNodeInTimeOrder) {
                                                             "thread pt_gloo_runloop", " op a", " op b", " op c"}));
 }
 
+TEST(Forest, ASegmentCostsWhatIsInItWhateverTheThreadsAndSteps) {
+  // One driving thread, and as many short-lived ones as steps, each with one call.
+  constexpr uint32_t kMany = 3'000;
+  constexpr trace::Nanos kStep = 100;
+  std::vector<TestSpan> spans;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    const trace::Nanos at = i * kStep;
+    spans.push_back({0, at, kStep - 1, "step"});
+    spans.push_back({0, at + 10, 5, "call"});
+    spans.push_back({1 + i, at + 20, 5, "work"});
+  }
+  TestRun run(std::move(spans), 1 + kMany, 1 + kMany);
+  for (uint32_t i = 0; i < kMany; ++i) run.AddStep(i * kStep, (i + 1) * kStep);
+  SymbolTable table;
+  ForestBuilder builder(run.store, run.trees, table);
+  const auto segments = SegmentsOf(run.store, run.trees);
+  ASSERT_EQ(segments.size(), kMany + 2);
+  for (const Segment& segment : segments) {
+    const uint64_t before = builder.visits();
+    const Forest forest = builder.Build(segment);
+    ASSERT_LE(builder.visits() - before, forest.size());
+    if (segment.kind != Segment::Kind::kStep) continue;
+    ASSERT_EQ(Names(forest, table),
+              (std::vector<std::string>{"thread main", " op step", "  op call", "thread thread", " op work"}));
+  }
+  EXPECT_EQ(builder.visits(), 3 * kMany);
+}
+
+TEST(Forest, SegmentsMayBeBuiltInAnyOrder) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const TestRun run = TestRun::Random(seed, 6);
+    const auto segments = SegmentsOf(run.store, run.trees);
+    SymbolTable table;
+    ForestBuilder builder(run.store, run.trees, table);
+    std::vector<std::vector<SpanRow>> forward;
+    for (const Segment& segment : segments) forward.push_back(builder.Build(segment).span);
+    for (size_t i = segments.size(); i-- > 0;) EXPECT_EQ(builder.Build(segments[i]).span, forward[i]);
+  }
+}
+
 TEST(Forest, DeepCallsNeedNoRecursion) {
   std::vector<TestSpan> spans;
   constexpr trace::Nanos kDeep = 60'000;
