@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/byte_source.hpp"
@@ -27,6 +28,7 @@ namespace {
 constexpr uint64_t kMaxTokensBytes = uint64_t{128} << 20;
 /// Of one file of tokens: a short file can ask for any number of them.
 constexpr uint64_t kMaxDecodedNodes = uint64_t{1} << 26;
+constexpr size_t kShownLost = 3;
 
 /// One command of `teller tpe`.
 class TpeSession {
@@ -40,8 +42,8 @@ class TpeSession {
     const base::Status done = std::visit([&](const auto& what) { return Run(what); }, command_.what);
     progress_.reset();
     if (!done.ok()) return Fail(done.error().Text());
-    if (!lost_input_) return kDone;
-    if (!common_.quiet) Say("some input was lost or wrong; teller inspect says what");
+    if (lost_.empty()) return kDone;
+    if (!common_.quiet) Say("some input was lost or wrong in " + LostRuns() + "; teller inspect says what");
     return kLostInput;
   }
 
@@ -57,6 +59,15 @@ class TpeSession {
     return [&output](std::string_view text) { return output.Write(text); };
   }
 
+  /// The first few by name.
+  std::string LostRuns() const {
+    const size_t shown = std::min(lost_.size(), kShownLost);
+    std::string out;
+    for (size_t i = 0; i < shown; ++i) out += (i == 0 ? "" : ", ") + lost_[i];
+    if (shown < lost_.size()) out += " and " + std::to_string(lost_.size() - shown) + " more";
+    return out;
+  }
+
   /// Writes a result of which nothing is left to go wrong.
   base::Status Write(const std::string& text) {
     progress_.reset();
@@ -68,7 +79,7 @@ class TpeSession {
 
   base::Result<engine::Structures> Read(const std::vector<std::string>& paths) {
     auto structures = engine::ReadStructures(paths, common_.threads, progress_.get());
-    if (structures) lost_input_ = structures->lost_input;
+    if (structures) lost_ = structures->lost;
     return structures;
   }
 
@@ -106,7 +117,7 @@ class TpeSession {
                                   .progress = progress_.get()};
     const auto run = engine::Open(options);
     if (!run) return run.error();
-    lost_input_ = run->store.diagnostics.LostInput();
+    if (run->store.diagnostics.LostInput()) lost_ = common_.paths;
     const engine::TokenOptions wanted{.step = what.step, .rank = what.rank, .all = common_.all};
     const report::TokensText text(*run, *vocabulary, Text());
     // Nothing is written before there is something to write.
@@ -239,7 +250,7 @@ class TpeSession {
   const Command& command_;
   const CommonOptions& common_;
   std::unique_ptr<base::Progress> progress_;
-  bool lost_input_ = false;
+  std::vector<std::string> lost_;  // runs of which something was lost
 };
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "encode/symbol_ids.hpp"
+#include "engine/run_path.hpp"
 
 namespace teller::engine {
 
@@ -27,16 +29,13 @@ class RunProgress : public base::Progress {
   size_t runs_;
 };
 
-std::string PathOf(const std::string& run, const std::string& file) {
-  if (file.empty() || file == run || run.ends_with("/" + file)) return run;
-  return run.ends_with('/') ? run + file : run + "/" + file;
-}
-
 base::Status AddRun(const Run& run, const std::string& path, Structures& out) {
   encode::ForestBuilder builder(run.store, run.trees, out.table);
   std::map<std::pair<trace::FileRow, std::string>, uint32_t> rows;
   out.spans += builder.traced_spans();
-  out.lost_input = out.lost_input || run.store.diagnostics.LostInput();
+  const bool lost = run.store.diagnostics.LostInput();
+  const size_t before = out.pieces.size();
+  if (lost) out.lost.push_back(path);
   for (const encode::Segment& segment : encode::SegmentsOf(run.store, run.trees)) {
     const trace::Process& process = run.store.processes[segment.process.value()];
     const encode::Forest forest = builder.Build(segment);
@@ -49,7 +48,7 @@ base::Status AddRun(const Run& run, const std::string& path, Structures& out) {
     if (fresh) {
       const std::string file = process.file.valid() ? run.store.files[process.file.value()].path : std::string();
       out.sources.push_back(
-          {.path = PathOf(path, file), .run = path, .engine = engine, .has_steps = !run.trees.steps.empty()});
+          {.path = PathInRun(path, file), .run = path, .engine = engine, .has_steps = !run.trees.steps.empty()});
     }
     out.pieces.push_back({.source = it->second,
                           .kind = segment.kind,
@@ -59,7 +58,26 @@ base::Status AddRun(const Run& run, const std::string& path, Structures& out) {
     out.symbols.insert(out.symbols.end(), forest.symbol.begin(), forest.symbol.end());
     out.depths.insert(out.depths.end(), forest.depth.begin(), forest.depth.end());
   }
+  if (out.pieces.size() == before) out.skipped.push_back({path, "holds no spans", lost});
   return {};
+}
+
+/// Takes down that a run cannot be used; false when that must not be passed over.
+bool Skip(const base::Error& error, const std::string& path, Structures& out) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return false;
+  switch (error.code) {
+    case base::Code::kNotFound: out.skipped.push_back({path, "holds nothing that can be read"}); return true;
+    case base::Code::kBadFormat:
+    case base::Code::kUnreadable: {
+      base::Error why = error;
+      if (why.path == path) why.path.clear();
+      out.skipped.push_back({path, why.Text(), true});
+      out.lost.push_back(path);
+      return true;
+    }
+    default: return false;
+  }
 }
 
 }  // namespace
@@ -68,19 +86,20 @@ base::Result<Structures> ReadStructures(std::vector<std::string> paths, unsigned
   std::sort(paths.begin(), paths.end());
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   Structures out;
+  std::optional<base::Error> damage;
   for (size_t i = 0; i < paths.size(); ++i) {
     RunProgress part(progress, i, paths.size());
     const Options options{.inputs = {.paths = {paths[i]}}, .threads = threads, .progress = &part};
     const auto run = Open(options);
-    std::error_code ignored;
-    if (!run && run.error().code == base::Code::kNotFound && std::filesystem::exists(paths[i], ignored)) {
-      out.skipped.push_back(paths[i]);
+    if (!run) {
+      if (!Skip(run.error(), paths[i], out)) return run.error();
+      if (out.skipped.back().lost && !damage) damage = run.error();
       continue;
     }
-    if (!run) return run.error();
     TELLER_TRY(AddRun(run.value(), paths[i], out));
   }
   if (out.pieces.empty()) {
+    if (damage) return *damage;
     return base::Error{.code = base::Code::kNotFound,
                        .message = "no spans in what was named: give traces",
                        .path = paths.empty() ? std::string() : paths.front()};

@@ -29,14 +29,21 @@ struct Structures {
     uint32_t structure = 0;  ///< nodes that are no spans
   };
 
+  /// What was named and is not among the sources.
+  struct Skipped {
+    std::string path;
+    std::string why;
+    bool lost = false;  ///< damaged or not readable: it may have held a trace
+  };
+
   encode::SymbolTable table;
-  std::vector<Source> sources;  ///< order: by path
+  std::vector<Source> sources;  ///< order: runs by path, then files
   std::vector<Piece> pieces;    ///< order: by source, then time
   std::vector<uint32_t> symbols;
   std::vector<uint32_t> depths;
-  std::vector<std::string> skipped;  ///< what was named and holds no trace, no log ... (a README beside the runs)
-  uint64_t spans = 0;                ///< of traced processes
-  bool lost_input = false;           ///< a reader reported damage: `teller inspect` says what
+  std::vector<Skipped> skipped;   ///< order: as read
+  std::vector<std::string> lost;  ///< runs of which something was lost, skipped ones too: `teller inspect` says what
+  uint64_t spans = 0;             ///< of traced processes
 
   std::span<const uint32_t> SymbolsOf(const Piece& piece) const { return {symbols.data() + piece.begin, piece.size}; }
   std::span<const uint32_t> DepthsOf(const Piece& piece) const { return {depths.data() + piece.begin, piece.size}; }
@@ -48,7 +55,8 @@ struct Structures {
 
 /// Opens the runs one after the other, so that only one is in memory. Each path is one run; the order of paths does not
 /// matter. What is there but not usable is skipped, because shells expand patterns to all that lies beside the runs.
-/// Errors: those of Open, with the run; kNotFound when a path is not there or none of them holds spans; kLimit.
+/// Errors: those of Open, with the run; kNotFound when a path is not there or none of them holds spans (what was
+/// damaged goes before); kLimit.
 base::Result<Structures> ReadStructures(std::vector<std::string> paths, unsigned threads, base::Progress* progress);
 
 /// Everything of `structures` whose source is in `sources` (by row; empty = all), steps or not.

@@ -192,6 +192,7 @@ base::Result<Sweep> RunSweep(const Structures& structures, const std::vector<std
                              const SweepOptions& options) {
   Sweep sweep;
   sweep.skipped = structures.skipped;
+  sweep.lost = structures.lost;
   const std::vector<bool> is_test = SplitSources(structures, test, sweep.split);
   const Tests tests(structures, is_test);
   std::vector<bool> train(is_test.size());

@@ -38,10 +38,11 @@ struct SweepEngine {
 ///   themselves, learned until no pair occurs twice; its rules belong to the message and are counted, two symbols each.
 struct Sweep {
   std::vector<std::string> train, test;  ///< files
-  std::vector<std::string> skipped;      ///< see Structures
-  std::string split;                     ///< how they were told apart, one sentence
-  std::vector<SweepEngine> engines;      ///< with a test file; order: by name
-  uint64_t steps = 0;                    ///< of the test
+  std::vector<Structures::Skipped> skipped;
+  std::vector<std::string> lost;     ///< see Structures
+  std::string split;                 ///< how they were told apart, one sentence
+  std::vector<SweepEngine> engines;  ///< with a test file; order: by name
+  uint64_t steps = 0;                ///< of the test
   uint64_t nodes = 0;
   uint64_t unknown = 0;  ///< nodes whose name no training file has
   uint32_t bases = 0;    ///< names, without the unknown entry of each class

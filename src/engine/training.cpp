@@ -9,7 +9,7 @@ base::Result<Training> TrainVocabulary(const Structures& structures, uint32_t me
   auto corpus = CorpusOf(structures, {});
   if (!corpus) return corpus.error();
   if (progress != nullptr) progress->Update("training", 0, 0);
-  Training out{.files = structures.sources.size()};
+  Training out{.files = structures.sources.size(), .skipped = structures.skipped};
   const tpe::TrainOptions options{.max_merges = merges, .min_base_count = kFewestOfName, .threads = threads};
   auto learned = old == nullptr ? tpe::Train(std::move(*corpus), options, &out.stats)
                                 : tpe::Extend(*old, std::move(*corpus), options, &out.stats);

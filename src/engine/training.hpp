@@ -19,6 +19,7 @@ struct Training {
   tpe::TrainStats stats;
   uint64_t files = 0;
   std::vector<std::string> engines;  ///< order: by name, each once
+  std::vector<Structures::Skipped> skipped;
 };
 
 /// Learns `merges` merges from all segments; on top of `old` when it is given, whose ids keep their meaning.

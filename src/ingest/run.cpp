@@ -38,6 +38,8 @@ constexpr DiagnosticKind kDamaged = {"input.damaged", Severity::kDataLoss,
                                      "a compressed file is damaged from its first byte on; nothing of it was read"};
 constexpr DiagnosticKind kDamagedDatabase = {"input.damaged_database", Severity::kDataLoss,
                                              "the tables of an SQLite database cannot be listed; nothing was read"};
+constexpr DiagnosticKind kDamagedJson = {"input.damaged_json", Severity::kDataLoss,
+                                         "a JSON document is broken or cut off before any event; nothing was read"};
 constexpr DiagnosticKind kEmptyTrace = {"input.empty_file", Severity::kDataLoss,
                                         "a file that should hold a trace is empty; the writer probably died"};
 constexpr DiagnosticKind kEmptyFile = {"input.empty_log", Severity::kInfo, "an empty file"};
@@ -50,6 +52,7 @@ constexpr std::string_view kExpected =
     "Inspector lines, OTLP spans, Prometheus metrics, host counters, or text logs";
 constexpr std::string_view kDamagedNote = "damaged from its first byte on";
 constexpr std::string_view kDamagedDatabaseNote = "a damaged or cut off SQLite database; export it again";
+constexpr std::string_view kDamagedJsonNote = "JSON that is broken or cut off before any event";
 constexpr uint64_t kLostLines = 1;        // by which a log and its arrival times may differ
 constexpr uint64_t kMaxHead = 64u << 20;  // how far into a JSON document its event array is looked for
 
@@ -82,22 +85,29 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-/// Looks for an event array behind a long head.
-bool FindEvents(const std::string& path) {
+/// What a JSON document without events in its head is.
+enum class Document { kEvents, kWhole, kBroken, kUnknown };
+
+/// Looks for an event array behind a long head, and for the document's end.
+Document LookThrough(const std::string& path) {
   auto source = base::OpenFile(path);
-  if (!source) return false;
+  if (!source) return Document::kUnknown;
   TopLevelScanner scanner;
   std::string chunk(kSniffBytes, '\0');
   for (uint64_t read = 0; read < kMaxHead;) {
     auto got = (*source)->Read(chunk.data(), chunk.size());
-    if (!got || *got == 0) return false;
+    if (!got) return Document::kUnknown;
+    if (*got == 0) return Document::kBroken;
     read += *got;
     std::string_view text(chunk.data(), *got);
-    const auto stop = scanner.Feed(text);
-    if (stop != TopLevelScanner::Stop::kNeedMore)
-      return stop == TopLevelScanner::Stop::kEvents && !scanner.bare_array();
+    switch (scanner.Feed(text)) {
+      case TopLevelScanner::Stop::kNeedMore: break;
+      case TopLevelScanner::Stop::kEvents: return scanner.bare_array() ? Document::kUnknown : Document::kEvents;
+      case TopLevelScanner::Stop::kEnd: return Document::kWhole;
+      case TopLevelScanner::Stop::kBroken: return Document::kBroken;
+    }
   }
-  return false;
+  return Document::kUnknown;
 }
 
 /// What an SQLite file is. SQLite reads files where they lie, so a compressed one is of no use.
@@ -134,7 +144,11 @@ base::Result<Sniffed> SniffFile(const Found& found) {
   head.erase(0, std::min(head.find_first_not_of('\0'), head.size()));
   if (head.empty() && !(*source)->damage().empty()) return Sniffed{Kind::kOther, kDamagedNote};
   Sniffed sniffed = SniffKind(head, *got < kSniffBytes, found.place());
-  if (sniffed.kind == Kind::kJsonUnknown && *got == kSniffBytes && FindEvents(path)) sniffed.kind = Kind::kTrace;
+  if (sniffed.kind == Kind::kJsonUnknown) {
+    const Document document = LookThrough(path);
+    if (document == Document::kEvents) sniffed.kind = Kind::kTrace;
+    if (document == Document::kBroken) sniffed.note = kDamagedJsonNote;
+  }
   if (sniffed.kind == Kind::kNsys && !found.name.empty()) {
     return Sniffed{Kind::kOther, "an SQLite database in an archive or on standard input; give it as a file of its own"};
   }
@@ -265,6 +279,11 @@ class RunReader {
               "a damaged archive: " + damage->message + "; what stands before holds neither traces nor logs",
               damage->path};
     }
+    for (const auto& input : inputs_) {
+      const DiagnosticKind* damage = Damage(input);
+      if (damage == nullptr) continue;
+      return {base::Code::kBadFormat, "not usable: " + store_.files[input.row.value()].note, input.found.shown};
+    }
     const std::string& first = inputs.paths.empty() ? inputs.logs.front() : inputs.paths.front();
     if (inputs_.size() == 1) return NotUsable(inputs_.front());
     return {base::Code::kNotFound, "neither traces nor logs in here; " + std::string(kExpected), first};
@@ -276,18 +295,26 @@ class RunReader {
     return {base::Code::kNotFound, "not usable: " + note + "; " + std::string(kExpected), input.found.shown};
   }
 
+  /// What was lost with a file that is not read; null when it held nothing that would have been.
+  static const DiagnosticKind* Damage(const Input& input) {
+    if (IsRead(input.sniffed.kind)) return nullptr;
+    if (input.sniffed.kind == Kind::kEmpty) {
+      const bool trace = EndsWith(input.found.place(), ".json") || EndsWith(input.found.place(), ".gz") ||
+                         EndsWith(input.found.place(), ".zst");
+      return trace ? &kEmptyTrace : nullptr;
+    }
+    if (input.sniffed.note == kDamagedNote) return &kDamaged;
+    if (input.sniffed.note == kDamagedDatabaseNote) return &kDamagedDatabase;
+    return input.sniffed.note == kDamagedJsonNote ? &kDamagedJson : nullptr;
+  }
+
   void NoteUnused(const Input& input) {
     const auto& file = store_.files[input.row.value()];
     if (IsRead(input.sniffed.kind)) return;
-    const Kind kind = input.sniffed.kind;
-    if (kind == Kind::kEmpty) {
-      const bool trace = EndsWith(input.found.place(), ".json") || EndsWith(input.found.place(), ".gz") ||
-                         EndsWith(input.found.place(), ".zst");
-      store_.diagnostics.Report(trace ? kEmptyTrace : kEmptyFile, input.row, {});
-    } else if (input.sniffed.note == kDamagedNote) {
-      store_.diagnostics.Report(kDamaged, input.row, {});
-    } else if (input.sniffed.note == kDamagedDatabaseNote) {
-      store_.diagnostics.Report(kDamagedDatabase, input.row, {});
+    if (const DiagnosticKind* damage = Damage(input)) {
+      store_.diagnostics.Report(*damage, input.row, {});
+    } else if (input.sniffed.kind == Kind::kEmpty) {
+      store_.diagnostics.Report(kEmptyFile, input.row, {});
     } else if (!input.sniffed.note.empty()) {
       store_.diagnostics.Report(input.found.named ? kNamedNotUsed : kNotUsed, input.row, file.note);
     }

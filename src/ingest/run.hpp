@@ -26,8 +26,9 @@ struct RunOptions {
 
 /// Reads everything usable into one store; spans sorted, log times resolved, conservation counted per file.
 /// Files that cannot be used stay in Store::files with a note and a diagnostic.
-/// Errors: kNotFound (nothing named exists, or nothing in it is a trace or a log), kUnreadable, kCancelled; what is
-/// wrong with one of RunInputs::graphs.
+/// Errors, when nothing can be used: kNotFound (nothing named exists, or nothing in it is a trace or a log),
+/// kUnreadable, kBadFormat (something in it is damaged: it may have been one). kCancelled; what is wrong with one of
+/// RunInputs::graphs.
 base::Result<trace::Store> ReadRun(const RunInputs& inputs, const RunOptions& options);
 
 }  // namespace teller::ingest

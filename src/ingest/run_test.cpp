@@ -145,14 +145,37 @@ TEST(Run, AFolderWithNeitherTracesNorLogsIsAnError) {
 TEST(Run, WhatIsNoTraceAndNothingElseIsAnErrorOfOneLine) {
   const TestFolder folder;
   for (const auto& [name, text] :
-       std::vector<std::pair<std::string, std::string>>{{"empty.json", ""},
-                                                        {"index.json", "[{\"file\": \"a\"}]"},
+       std::vector<std::pair<std::string, std::string>>{{"index.json", "[{\"file\": \"a\"}]"},
                                                         {"other.json", "{\"a\": [1, 2]}"},
+                                                        {"long.json", "{\"a\": \"" + std::string(200'000, 'x') + "\"}"},
+                                                        {"empty.log", ""},
+                                                        {"readme.md", "hello"},
                                                         {"s.sqlite", std::string("SQLite format 3\0", 16)}}) {
     auto store = Read({folder.Write(name, text)});
     ASSERT_FALSE(store.has_value()) << name;
     EXPECT_EQ(store.error().Text().find('\n'), std::string::npos);
     EXPECT_EQ(store.error().code, base::Code::kNotFound);
+  }
+}
+
+TEST(Run, WhatIsDamagedIsToldFromWhatHoldsNoTrace) {
+  for (const auto& [name, text] :
+       std::vector<std::pair<std::string, std::string>>{{"empty.json", ""},
+                                                        {"cut.json", "{\"schemaVersion\": 1, \"traceEv"},
+                                                        {"long.json", "{\"a\": \"" + std::string(200'000, 'x')},
+                                                        {"broken.json", "{\"a\" oops"},
+                                                        {"head.json.gz", std::string("\x1f\x8b\x08\0\0\0", 6)}}) {
+    const TestFolder folder;
+    folder.Write("readme.md", "hello");
+    folder.Write(name, text);
+    auto alone = Read({folder.path()});
+    ASSERT_FALSE(alone.has_value()) << name;
+    EXPECT_EQ(alone.error().code, base::Code::kBadFormat) << name;
+    EXPECT_EQ(alone.error().Text().find(name + ": not usable: "), 0u) << alone.error().Text();
+    folder.Write("trace.json", kTrace);
+    auto beside = Read({folder.path()});
+    ASSERT_TRUE(beside.has_value()) << name;
+    EXPECT_TRUE(beside->diagnostics.LostInput()) << name;
   }
 }
 

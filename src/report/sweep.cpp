@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "report/skipped.hpp"
 #include "report/table.hpp"
 #include "report/token_stats.hpp"
 #include "report/units.hpp"
@@ -31,6 +32,7 @@ class SweepPage {
                 fmt::format("{}, {}, {} nodes ({:.1f} a step), {:.2f} % of them with a name that no training file has",
                             Count(sweep_.test.size(), "file"), Count(sweep_.steps, "step"), Count(sweep_.nodes),
                             Per(sweep_.nodes, sweep_.steps), 100 * Per(sweep_.unknown, sweep_.nodes)));
+    AddSkipped(page_, sweep_.skipped);
     if (page_.options().all) {
       for (const std::string& path : sweep_.train) page_.Line(2, "train  " + path);
       for (const std::string& path : sweep_.test) page_.Line(2, "test   " + path);
@@ -116,7 +118,7 @@ Json SweepToJson(const engine::Sweep& sweep) {
   out["split"] = sweep.split;
   out["train"] = sweep.train;
   out["test"] = sweep.test;
-  out["skipped"] = sweep.skipped;
+  AddSkipped(out, sweep.skipped, sweep.lost);
   out["names"] = sweep.bases;
   out["steps"] = sweep.steps;
   out["nodes"] = sweep.nodes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "report/skipped.hpp"
 #include "report/table.hpp"
 #include "report/token_names.hpp"
 #include "report/tokens_json.hpp"
@@ -58,6 +59,7 @@ std::string TrainingToText(const engine::Training& training, const std::string& 
       fmt::format("{} of {}, {} nodes ({} in sequences that differ), {} tokens left", Count(training.files, "file"),
                   fmt::format("{}", fmt::join(training.engines, ", ")), Count(training.stats.weighted_nodes),
                   Count(training.stats.nodes), Count(training.stats.tokens)));
+  AddSkipped(page, training.skipped);
   return page.Take();
 }
 
@@ -69,7 +71,7 @@ std::string TokenStatsToText(const engine::Structures& structures, const engine:
                          Count(vocabulary.vocabulary.merge_count())));
   page.Field("spans", fmt::format("{} in traced processes; {} nodes in {} segments outside of steps",
                                   Count(structures.spans), Count(stats.outside.nodes), Count(stats.outside.steps)));
-  for (const std::string& path : structures.skipped) page.Field("skipped", path + ": holds nothing that can be read");
+  AddSkipped(page, structures.skipped);
   page.Gap();
   Table table({"engine", "files", "steps", "nodes", "tokens", "nodes/step", "tok/step", "saved", "unknown"});
   for (const engine::EngineCounts& row : stats.engines) AddCounts(row.engine, row.counts, table);
@@ -99,7 +101,7 @@ Json TokenStatsToJson(const engine::Structures& structures, const engine::NamedV
                        {"entries", vocabulary.vocabulary.size()},
                        {"merges", vocabulary.vocabulary.merge_count()}};
   out["spans"] = structures.spans;
-  out["skipped"] = structures.skipped;
+  AddSkipped(out, structures.skipped, structures.lost);
   out["steps"] = CountsToJson(stats.steps);
   Json engines = Json::array();
   for (const engine::EngineCounts& row : stats.engines) {

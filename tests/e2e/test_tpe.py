@@ -1,4 +1,5 @@
 """Trace Pair Encoding through the program: train, encode, decode, stats, sweep."""
+import gzip
 import json
 import os
 import resource
@@ -257,6 +258,60 @@ class BadInput(TpeCase):
         done = teller("tpe", "encode", run, "--json")
         self.assertEqual(done.returncode, 3)
         self.assertGreater(len(json.loads(done.stdout)["segments"]), 5)
+
+    def test_what_is_lost_is_said_and_what_holds_no_trace_is_listed(self):
+        text = trace(steps(12))
+        packed = gzip.compress(text.encode())
+        fine = [self.write(f"ok{i}/t.json", text).parent for i in range(2)]
+        notes = self.write("notes/README.md", "hello\n").parent
+        log = self.write("log/server.log", "INFO 07-01 10:00:00 [core.py:1] started\n").parent
+        self.write("head/t.json.gz", "")
+        (self.folder / "head" / "t.json.gz").write_bytes(packed[:6])
+        (self.folder / "half.json.gz").write_bytes(packed[: len(packed) // 2])
+        damaged = {self.folder / "head": "damaged from its first byte", self.write("cut/t.json", '{"schemaVersion": 1, "traceEv').parent: "cut off",
+                   self.write("empty/t.json", "").parent: "empty", self.folder / "half.json.gz": None}
+        commands = {"train": ("-o", self.folder / "v.tpe"), "stats": (), "sweep": ("--vocab", "4")}
+        for command, extra in commands.items():
+            with self.subTest(command):
+                done = teller("tpe", command, *fine, notes, log, *extra)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+                listed = " ".join(done.stdout.decode().split())
+                self.assertIn("holds nothing that can be read", listed)
+                self.assertIn("holds no spans", listed)
+        for run, why in damaged.items():
+            for command, extra in commands.items():
+                with self.subTest(command, run=run.name):
+                    done = teller("tpe", command, *fine, notes, run, *extra)
+                    self.assertEqual(done.returncode, 3, done.stderr)
+                    self.assertEqual(done.stderr.count(b"\n"), 1)
+                    self.assertIn(str(run), done.stderr.decode())
+                    if why:
+                        self.assertIn(why, " ".join(done.stdout.decode().split()))
+                        self.assertEqual(done.stdout.count(b"skipped"), 1)
+                    else:
+                        self.assertNotIn(str(run), done.stdout.decode())
+        for command in ("stats", "sweep"):
+            done = teller("tpe", command, *fine, notes, *damaged, "--json", "-q")
+            self.assertEqual((done.returncode, done.stderr), (3, b""))
+            read = json.loads(done.stdout)
+            self.assertEqual(read["lost_input"], sorted(map(str, damaged)))
+            self.assertEqual(read["skipped"], sorted(str(p) for p in (notes, *damaged) if damaged.get(p, "") is not None))
+            self.assertEqual(len(read["skipped_why"]), len(read["skipped"]))
+        # With nothing else there is nothing to learn from.
+        for run, why in damaged.items():
+            if why:
+                self.fails_tpe("train", notes, run, "-o", self.folder / "v.tpe", says=why)
+
+    def test_a_long_list_of_what_was_skipped_is_counted(self):
+        fine = self.write("ok/t.json", trace(steps(6))).parent
+        notes = [self.write(f"n{i}/README.md", "hello\n").parent for i in range(9)]
+        cut = self.write("zz.json", '{"traceEv')
+        lines = self.run_teller("train", fine, *notes, cut, "-o", self.folder / "v.tpe", status=(3,)).decode()
+        self.assertIn("zz.json: not usable", " ".join(lines.split()))
+        self.assertIn("5 more", lines)
+        self.assertEqual(" ".join(lines.split()).count("holds nothing that can be read"), 4)
+        everything = self.run_teller("train", fine, *notes, cut, "--all", "-o", self.folder / "v.tpe", status=(3,)).decode()
+        self.assertEqual(" ".join(everything.split()).count("holds nothing that can be read"), 9)
 
     def test_tokens(self):
         good = self.tokens(DEMO, "--step", 1)
