@@ -77,8 +77,8 @@ class TpeSession {
     return output->Close();
   }
 
-  base::Result<engine::Structures> Read(const std::vector<std::string>& paths) {
-    auto structures = engine::ReadStructures(paths, common_.threads, progress_.get());
+  base::Result<engine::Structures> Read(const std::vector<std::string>& test = {}) {
+    auto structures = engine::ReadStructures(common_.paths, test, common_.threads, progress_.get());
     if (structures) lost_ = structures->lost;
     return structures;
   }
@@ -97,7 +97,7 @@ class TpeSession {
       if (!read) return read.error();
       old = std::move(*read);
     }
-    const auto structures = Read(common_.paths);
+    const auto structures = Read();
     if (!structures) return structures.error();
     const auto training =
         engine::TrainVocabulary(*structures, what.merges, old ? &*old : nullptr, common_.threads, progress_.get());
@@ -222,7 +222,7 @@ class TpeSession {
   base::Status Run(const TpeStatsOptions& what) {
     const auto vocabulary = engine::LoadVocabulary(what.vocabulary);
     if (!vocabulary) return vocabulary.error();
-    const auto structures = Read(common_.paths);
+    const auto structures = Read();
     if (!structures) return structures.error();
     const auto stats = engine::MeasureTokens(*structures, vocabulary->vocabulary, common_.threads, progress_.get());
     if (!stats) return stats.error();
@@ -237,9 +237,7 @@ class TpeSession {
   }
 
   base::Status Run(const TpeSweepOptions& what) {
-    std::vector<std::string> paths = common_.paths;
-    paths.insert(paths.end(), what.test.begin(), what.test.end());
-    const auto structures = Read(paths);
+    const auto structures = Read(what.test);
     if (!structures) return structures.error();
     const engine::SweepOptions options{.merges = what.merges, .threads = common_.threads, .progress = progress_.get()};
     const auto sweep = engine::RunSweep(*structures, what.test, options);

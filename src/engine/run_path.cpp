@@ -23,9 +23,9 @@ std::string CanonicalPath(const std::string& path) {
   std::error_code error;
   const size_t archive = fs::exists(path, error) ? std::string::npos : EndOfArchive(path);
   const std::string member = archive == std::string::npos ? std::string() : path.substr(archive);
-  const fs::path outer = path.substr(0, archive);
+  const fs::path outer = fs::absolute(path.substr(0, archive), error);
   fs::path canonical = fs::weakly_canonical(outer, error);
-  if (error) canonical = fs::absolute(outer, error).lexically_normal();
+  if (error) canonical = outer.lexically_normal();
   if (!canonical.has_filename() && canonical.has_relative_path()) canonical = canonical.parent_path();
   return canonical.string() + member;
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "encode/symbol_ids.hpp"
 #include "engine/run_path.hpp"
@@ -29,14 +30,45 @@ class RunProgress : public base::Progress {
   size_t runs_;
 };
 
-base::Status AddRun(const Run& run, const std::string& path, Structures& out) {
+/// Files that were read, by canonical path, and the run that they belong to.
+using KnownFiles = std::map<std::string, std::string>;
+
+/// Whether each file of the store is part of a run that was read before; takes those down that hold spans, and knows
+/// the others from now on.
+std::vector<bool> RepeatedFiles(const trace::Store& store, const std::string& run, KnownFiles& known, Structures& out) {
+  std::vector<bool> traced(store.files.size());
+  for (const trace::Process& process : store.processes) {
+    if (process.file.valid() && !process.service) traced[process.file.value()] = true;
+  }
+  std::vector<bool> repeated(store.files.size());
+  for (size_t f = 0; f < store.files.size(); ++f) {
+    if (!traced[f]) continue;
+    const std::string path = PathInRun(run, store.files[f].path);
+    const auto [it, fresh] = known.try_emplace(CanonicalPath(path), run);
+    if (fresh || it->second == run) continue;
+    repeated[f] = true;
+    out.skipped.push_back({path, "already read as part of " + it->second});
+  }
+  return repeated;
+}
+
+base::Status AddRun(const Run& run, const std::string& path, KnownFiles& known, Structures& out) {
   encode::ForestBuilder builder(run.store, run.trees, out.table);
   std::map<std::pair<trace::FileRow, std::string>, uint32_t> rows;
-  out.spans += builder.traced_spans();
+  const std::vector<bool> repeated = RepeatedFiles(run.store, path, known, out);
+  const auto skip = [&](trace::ProcessRow process) {
+    const trace::FileRow file = run.store.processes[process.value()].file;
+    return file.valid() && repeated[file.value()];
+  };
+  for (const trace::Track& track : run.store.tracks) {
+    if (track.process.valid() && !run.store.processes[track.process.value()].service && !skip(track.process))
+      out.spans += track.span_count;
+  }
   const bool lost = run.store.diagnostics.LostInput();
   const size_t before = out.pieces.size();
   if (lost) out.lost.push_back(path);
   for (const encode::Segment& segment : encode::SegmentsOf(run.store, run.trees)) {
+    if (skip(segment.process)) continue;
     const trace::Process& process = run.store.processes[segment.process.value()];
     const encode::Forest forest = builder.Build(segment);
     if (forest.size() == 0) continue;
@@ -58,7 +90,8 @@ base::Status AddRun(const Run& run, const std::string& path, Structures& out) {
     out.symbols.insert(out.symbols.end(), forest.symbol.begin(), forest.symbol.end());
     out.depths.insert(out.depths.end(), forest.depth.begin(), forest.depth.end());
   }
-  if (out.pieces.size() == before) out.skipped.push_back({path, "holds no spans", lost});
+  const bool any_repeated = std::find(repeated.begin(), repeated.end(), true) != repeated.end();
+  if (out.pieces.size() == before && !any_repeated) out.skipped.push_back({path, "holds no spans", lost});
   return {};
 }
 
@@ -80,29 +113,45 @@ bool Skip(const base::Error& error, const std::string& path, Structures& out) {
   }
 }
 
+/// `test`, then `paths`, each by canonical path, so that the order does not depend on spelling; of several spellings
+/// one stays.
+std::vector<std::string> InOrder(const std::vector<std::string>& test, const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const auto* group : {&test, &paths}) {
+    std::set<std::pair<std::string, std::string>> spellings;
+    for (const std::string& path : *group) spellings.emplace(CanonicalPath(path), path);
+    for (const auto& [canonical, path] : spellings) {
+      if (seen.insert(canonical).second) out.push_back(path);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-base::Result<Structures> ReadStructures(std::vector<std::string> paths, unsigned threads, base::Progress* progress) {
-  std::sort(paths.begin(), paths.end());
-  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+base::Result<Structures> ReadStructures(const std::vector<std::string>& paths, const std::vector<std::string>& test,
+                                        unsigned threads, base::Progress* progress) {
+  const std::vector<std::string> runs = InOrder(test, paths);
   Structures out;
+  KnownFiles known;
   std::optional<base::Error> damage;
-  for (size_t i = 0; i < paths.size(); ++i) {
-    RunProgress part(progress, i, paths.size());
-    const Options options{.inputs = {.paths = {paths[i]}}, .threads = threads, .progress = &part};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    RunProgress part(progress, i, runs.size());
+    const Options options{.inputs = {.paths = {runs[i]}}, .threads = threads, .progress = &part};
     const auto run = Open(options);
     if (!run) {
-      if (!Skip(run.error(), paths[i], out)) return run.error();
+      if (!Skip(run.error(), runs[i], out)) return run.error();
       if (out.skipped.back().lost && !damage) damage = run.error();
       continue;
     }
-    TELLER_TRY(AddRun(run.value(), paths[i], out));
+    TELLER_TRY(AddRun(run.value(), runs[i], known, out));
   }
   if (out.pieces.empty()) {
     if (damage) return *damage;
     return base::Error{.code = base::Code::kNotFound,
                        .message = "no spans in what was named: give traces",
-                       .path = paths.empty() ? std::string() : paths.front()};
+                       .path = runs.empty() ? std::string() : runs.front()};
   }
   return out;
 }

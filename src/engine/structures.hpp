@@ -37,7 +37,7 @@ struct Structures {
   };
 
   encode::SymbolTable table;
-  std::vector<Source> sources;  ///< order: runs by path, then files
+  std::vector<Source> sources;  ///< order: as read: test runs, then others, each by canonical path
   std::vector<Piece> pieces;    ///< order: by source, then time
   std::vector<uint32_t> symbols;
   std::vector<uint32_t> depths;
@@ -54,10 +54,12 @@ struct Structures {
 };
 
 /// Opens the runs one after the other, so that only one is in memory. Each path is one run; the order of paths does not
-/// matter. What is there but not usable is skipped, because shells expand patterns to all that lies beside the runs.
-/// Errors: those of Open, with the run; kNotFound when a path is not there or none of them holds spans (what was
-/// damaged goes before); kLimit.
-base::Result<Structures> ReadStructures(std::vector<std::string> paths, unsigned threads, base::Progress* progress);
+/// matter. `test`: runs that are kept for measuring. They are read first and every file is read once, however the paths
+/// that hold it are spelled or nested: so a file of a test run is never part of another one. What is there but not
+/// usable is skipped, because shells expand patterns to all that lies beside the runs. Errors: those of Open, with the
+/// run; kNotFound when a path is not there or none of them holds spans (what was damaged goes before); kLimit.
+base::Result<Structures> ReadStructures(const std::vector<std::string>& paths, const std::vector<std::string>& test,
+                                        unsigned threads, base::Progress* progress);
 
 /// Everything of `structures` whose source is in `sources` (by row; empty = all), steps or not.
 /// Errors: those of Corpus::Add.

@@ -6,6 +6,7 @@
 
 #include "encode/symbol_ids.hpp"
 #include "engine/piece_encoder.hpp"
+#include "engine/run_path.hpp"
 #include "engine/sequence_code.hpp"
 #include "engine/training.hpp"
 #include "tpe/trainer.hpp"
@@ -157,8 +158,10 @@ std::vector<bool> SplitSources(const Structures& structures, const std::vector<s
   std::vector<bool> is_test(structures.sources.size());
   if (!test.empty()) {
     sentence = "test: the runs named by --test";
+    std::set<std::string> named;
+    for (const std::string& path : test) named.insert(CanonicalPath(path));
     for (size_t s = 0; s < is_test.size(); ++s) {
-      is_test[s] = std::find(test.begin(), test.end(), structures.sources[s].run) != test.end();
+      is_test[s] = named.count(CanonicalPath(structures.sources[s].run)) > 0;
     }
     return is_test;
   }
@@ -169,7 +172,7 @@ std::vector<bool> SplitSources(const Structures& structures, const std::vector<s
   std::map<std::string, std::map<std::string, std::map<std::string, size_t>>> engines;  // engine, run, path
   for (size_t s = 0; s < is_test.size(); ++s) {
     const auto& source = structures.sources[s];
-    engines[source.engine][source.run][source.path] = s;
+    engines[source.engine][CanonicalPath(source.run)][source.path] = s;
   }
   for (const auto& [engine, runs] : engines) {
     if (runs.size() == 1 && runs.begin()->second.size() == 1) {

@@ -61,7 +61,8 @@ struct SweepOptions {
   base::Progress* progress = nullptr;
 };
 
-/// Which sources are for testing (true) and which for training. `test` is what was named for the test, none = by rule:
+/// Which sources are for testing (true) and which for training. `test` is what was named for the test, in any spelling
+/// (ReadStructures must have been told the same, so that no training run holds its files); none = by rule:
 /// of each engine's runs, ordered by path, every second one; of an engine with one run every second file; an engine
 /// with one file is tested only, and shows how a vocabulary carries over. `sentence` says which rule held.
 std::vector<bool> SplitSources(const Structures& structures, const std::vector<std::string>& test,

@@ -109,6 +109,8 @@ TEST(Sweep, SplitsByRunsThenByFiles) {
   std::string how;
   EXPECT_EQ(SplitSources(structures, {}, how), (std::vector<bool>{false, false, true, false, true, true}));
   EXPECT_EQ(SplitSources(structures, {"a", "d"}, how), (std::vector<bool>{true, true, false, false, false, true}));
+  EXPECT_EQ(SplitSources(structures, {"./a", "b/../d/"}, how),
+            (std::vector<bool>{true, true, false, false, false, true}));
 }
 
 TEST(Sweep, SaysWhatIsMissing) {

@@ -195,6 +195,38 @@ class Figures(TpeCase):
         self.assertEqual((named["train"], named["test"]), ([str(runs[0])], [str(runs[1])]))
         self.assertIn("zstd -19", self.run_teller("sweep", *runs, "--vocab", "0,8").decode())
 
+    def test_a_test_run_is_not_learned_from_however_it_is_named(self):
+        for i, outer in enumerate(("aten::train", "aten::test")):
+            self.write(f"t/ok{i}/t.json", trace(steps(12, outer=outer)))
+
+        def sweep(train, test):
+            return json.loads(self.run_teller("sweep", *train, "--test", test, "--vocab", "64", "--json", cwd=self.folder, status=(0,)))
+
+        clean = sweep(["t/ok0"], "t/ok1")
+        self.assertGreater(clean["unknown_nodes"], 0)
+        for test in ("t/ok1", "t/ok1/", "./t/ok1", "t//ok1", "t/../t/ok1", "t/ok1/t.json", self.folder / "t" / "ok1"):
+            for train in (["t/ok0", "t/ok1"], ["t"], ["./t/", "t/ok1"], ["t/ok0", self.folder / "t" / "ok1"]):
+                with self.subTest(test=str(test), train=list(map(str, train))):
+                    found = sweep(train, test)
+                    for key in ("unknown_nodes", "nodes", "names", "tpe", "raw_bytes_per_step"):
+                        self.assertEqual(found[key], clean[key])
+                    self.assertEqual((len(found["train"]), len(found["test"])), (1, 1))
+        text = self.run_teller("sweep", "t", "--test", "t/ok1", "--vocab", "4", cwd=self.folder, status=(0,)).decode()
+        self.assertIn("t/ok1/t.json: already read as part of t/ok1", " ".join(text.split()))
+        self.fails("tpe", "sweep", "t/ok1", "--test", "t/ok1/", cwd=self.folder, says="training")
+        self.fails("tpe", "sweep", "t/ok1", "--test", "t", cwd=self.folder, says="training")
+
+    def test_a_run_named_twice_counts_once(self):
+        self.write("t/ok/t.json", trace(steps(12)))
+        for command in ("stats", "sweep"):
+            once = json.loads(self.run_teller(command, "t/ok", DEMO, "--json", cwd=self.folder))
+            for again in ("t/ok/", "./t/ok", "t/ok/t.json"):
+                twice = json.loads(self.run_teller(command, "t/ok", again, DEMO, "--json", cwd=self.folder))
+                self.assertEqual(twice["steps"], once["steps"])
+                self.assertEqual(twice["engines"], once["engines"])
+        one = self.train("t/ok", name="one.tpe", cwd=self.folder).read_bytes()
+        self.assertEqual(self.train("t/ok", "t/ok/", "t", "./t/ok/t.json", name="two.tpe", cwd=self.folder).read_bytes(), one)
+
     @unittest.skipIf(SANITIZED, "sizes are those of the release build")
     def test_compression_of_real_steps_of_other_files(self):
         """Of each engine every second run is learned from, the steps of the others are measured."""
