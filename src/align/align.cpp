@@ -84,7 +84,7 @@ class Aligner {
       uint32_t line = 0;
       const std::string& ref = request.ref;  // "line:412"
       const size_t colon = ref.find(':');
-      if (request.source != trace::RequestSource::kLog || colon == std::string::npos) continue;
+      if (request.source == trace::RequestSource::kSpan || colon == std::string::npos) continue;
       std::from_chars(ref.data() + colon + 1, ref.data() + ref.size(), line);
       const auto after = std::upper_bound(moved_.begin(), moved_.end(), std::pair(request.file, line),
                                           [&](const auto& want, uint32_t row) {
@@ -95,6 +95,7 @@ class Aligner {
       if (record.file != request.file || line >= record.line + std::max<uint32_t>(1, record.lines)) continue;
       const trace::ProcessClock& clock = trees_.clocks[record.trace_process.value()];
       for (const auto time : trace::kRequestTimes) request.*time = clock.ToReference(request.*time);
+      request.named = clock.ToReference(request.named);
     }
   }
 

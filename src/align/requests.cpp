@@ -32,7 +32,8 @@ RequestRecord Sane(RequestRecord record) {
   for (Nanos* duration : {&record.queue_time, &record.prefill_time, &record.decode_time, &record.ttft, &record.e2e}) {
     if (*duration < 0 || *duration > kLongest) *duration = -1;
   }
-  for (int64_t* count : {&record.prompt_tokens, &record.cached_tokens, &record.output_tokens, &record.preemptions}) {
+  for (int64_t* count : {&record.prompt_tokens, &record.cached_tokens, &record.output_tokens, &record.preemptions,
+                         &record.computed_tokens}) {
     if (*count < 0 || *count > kMostTokens) *count = -1;
   }
   return record;
@@ -85,9 +86,14 @@ class Builder {
     if (row != RequestIds::kNone && SpokeBefore(requests_[row], record)) row = RequestIds::kNone;
     if (row == RequestIds::kNone) row = NewRequest(scope, record.id);
     Request& request = requests_[row];
+    if (record.source == trace::RequestSource::kList && IsLater(record, request.listed)) request.listed = index;
     request.records.push_back(index);
     if (record.id.size() < request.id.size() && !record.id.empty()) request.id = record.id;
     Merge(record, stated_[row]);
+  }
+
+  bool IsLater(const RequestRecord& record, uint32_t than) const {
+    return than == Request::kNotListed || record.named > store_.request_records[than].named;
   }
 
   bool SpokeBefore(const Request& request, const RequestRecord& record) const {

@@ -163,8 +163,27 @@ Json PhasesToJson(const Request& request) {
   return phases;
 }
 
+/// What a log record says of a request that it names among others: "in flight at 21:14:01; 29 tokens computed".
+std::string ListedText(const engine::Run& run, const trace::RequestRecord& listed) {
+  std::string text = listed.in_flight ? "in flight" : "named";
+  text += listed.named == trace::kNoTime ? " at a time that is not known" : " at " + Time(listed.named);
+  if (listed.computed_tokens >= 0) text += fmt::format(", {} of its tokens computed", listed.computed_tokens);
+  return text + fmt::format(" ({}:{}, together with others)", FilePath(run.store, listed.file),
+                            listed.ref.substr(listed.ref.find(':') + 1));
+}
+
 Json OrNull(int64_t value) {
   return value < 0 ? Json(nullptr) : Json(value);
+}
+
+Json ListedToJson(const engine::Run& run, const Request& request) {
+  if (request.listed == Request::kNotListed) return nullptr;
+  const trace::RequestRecord& listed = run.store.request_records[request.listed];
+  return {{"at_ns", JsonTime(listed.named)},
+          {"in_flight", listed.in_flight},
+          {"computed_tokens", OrNull(listed.computed_tokens)},
+          {"file", listed.file.value()},
+          {"ref", listed.ref}};
 }
 
 size_t StepCount(const Request& r, bool prefill) {
@@ -370,6 +389,8 @@ std::string RequestToText(const engine::Run& run, RequestRow row, const TextOpti
                   KnownCount(request.cached_tokens), KnownCount(request.output_tokens),
                   request.preemptions > 0 ? fmt::format("; preempted {} times", request.preemptions) : "",
                   request.at_error > 0 ? "; phases placed to within " + Duration(request.at_error) : ""));
+  if (request.listed != Request::kNotListed)
+    page.Field("Listed", ListedText(run, run.store.request_records[request.listed]));
   if (request.failed) page.Field("Failed", request.error, Ink::kRed);
   page.Field("Why", locate::RequestReason(run.trees, locate::LearnUsual(run.trees), row));
   AddPhases(request, page);
@@ -388,6 +409,7 @@ Json RequestToJson(const engine::Run& run, RequestRow row) {
   Json out = {{"schema", "teller.request/1"}};
   out.update(HeadToJson(request));
   out["why"] = locate::RequestReason(run.trees, locate::LearnUsual(run.trees), row);
+  out["listed"] = ListedToJson(run, request);
   Json steps = Json::array();
   for (const trace::RequestStep& part : request.steps) {
     const trace::Step& step = run.trees.steps[part.step.value()];

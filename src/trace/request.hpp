@@ -17,6 +17,7 @@ using RequestRow = base::Id<RequestTag>;  ///< index into Trees::requests
 enum class RequestSource : uint8_t {
   kSpan = 0,  ///< an OTLP span of the serving engine
   kLog = 1,   ///< a log record that states times or counts of one request
+  kList = 2,  ///< a log record that names several requests: says that they were known then, and little more
 };
 
 /// What one source states about one request. Times are epoch ns of the writing host's clock; what is not stated is
@@ -50,6 +51,11 @@ struct RequestRecord {
   int64_t cached_tokens = -1;  ///< of the prompt, found in a cache
   int64_t output_tokens = -1;
   int64_t preemptions = -1;  ///< times it was thrown back (vLLM: preempted, SGLang: retracted)
+
+  // Of records of source kList only.
+  Nanos named = kNoTime;         ///< time of the log record
+  bool in_flight = false;        ///< the record lists what the engine was serving then
+  int64_t computed_tokens = -1;  ///< of prompt and output, computed before then
 };
 
 /// The points in time of a record.
@@ -134,6 +140,9 @@ struct Request {
   int64_t cached_tokens = -1;
   int64_t output_tokens = -1;
   int64_t preemptions = -1;
+  uint32_t listed = kNotListed;  ///< the latest of `records` that is a list's; kNotListed: none is
+
+  static constexpr uint32_t kNotListed = 0xFFFFFFFFu;
 
   /// Bit of each PhaseKind whose length some source states or proves; a phase without it may have been there all the
   /// same.

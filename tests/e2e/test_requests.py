@@ -1,7 +1,9 @@
 """One tree per request: on real servers' runs beside the repository, against what their clients recorded."""
 import datetime
+import functools
 import json
 import random
+import re
 import statistics
 import unittest
 
@@ -91,6 +93,34 @@ class RealServers(Sums):
         self.assertGreater(inside, 0)
         self.assertEqual(exact, inside)
 
+    def test_every_logged_id_has_a_tree(self):
+        """Requests that failed too: an engine that dies names in one line those that it was serving."""
+        named = 0
+        for case, _ in self.cases():
+            with self.subTest(case=case.name):
+                listed = self.requests_of(case)["requests"]
+                for line in (case / "requests.jsonl").read_text().splitlines():
+                    record = json.loads(line)
+                    client_id = record.get("request_id") or record.get("id")
+                    if not client_id or not self.is_known(case, client_id):
+                        continue
+                    named += 1
+                    self.assertIsNotNone(self.find(listed, client_id), f"{client_id} has no tree")
+        print(f"\nids that a span or a log names: {named}")
+        self.assertGreater(named, 0)
+
+    def test_a_dump_of_the_scheduler_names_each(self):
+        case = self.needs("data/lab/vllm/d08_worker_exception")
+        for client_id, prompt, computed in (("013", 74, 0), ("018", 87, 0), ("011", None, 29), ("012", None, 93)):
+            done = teller("request", f"d08-worker-exception-{client_id}", case, "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            request = json.loads(done.stdout)
+            if prompt is not None:
+                self.assertEqual(request["prompt_tokens"], prompt)
+            self.assertTrue(request["listed"]["in_flight"])
+            self.assertEqual((request["listed"]["computed_tokens"], request["listed"]["ref"]), (computed, "line:368"))
+            self.assertNotIn(368, [line["line"] for line in request["logs"]])
+
     def window(self, case):
         """Begin of the first and end of the last recorded step of the engine."""
         done = teller("inspect", case, "--json")
@@ -99,17 +129,20 @@ class RealServers(Sums):
 
     @staticmethod
     def find(requests, client_id):
-        found = [r for r in requests if r["id"] == client_id or r["id"] in (f"cmpl-{client_id}-0", f"cmpl-{client_id}")]
+        form = re.compile(rf"(cmpl-)?{re.escape(client_id)}(-0)?(-[0-9a-f]{{8}})?")
+        found = [r for r in requests if r["id"] == client_id] or [r for r in requests if form.fullmatch(r["id"])]
         return found[0] if found else None
 
     @staticmethod
     def is_known(case, client_id):
-        """A span or a log line names the request (a whole word, so that 1 is not found in 10)."""
-        for name in ("spans.jsonl", "server.log"):
-            path = case / name
-            if path.exists() and any(f"{q}{client_id}{e}" in path.read_text(errors="replace") for q, e in (("cmpl-", "-0\""), ("rid='", "'"))):
-                return True
-        return False
+        """A span or a log line names the request, as the client wrote it or as the engine did."""
+        form = re.compile(rf"(?<![\w.-])(cmpl-{re.escape(client_id)}-0(-[0-9a-f]{{8}})?|(?<=rid='){re.escape(client_id)})(?![\w-])")
+        return any(form.search(RealServers.text(case / name)) for name in ("spans.jsonl", "server.log"))
+
+    @staticmethod
+    @functools.lru_cache(maxsize=4)
+    def text(path):
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def check_against(self, request, record):
         _, send, first, end, _, output = record

@@ -9,6 +9,7 @@
 #include "ingest/log/json_fields.hpp"
 #include "ingest/log/request_facts.hpp"
 #include "ingest/log/request_id.hpp"
+#include "ingest/log/request_list.hpp"
 #include "ingest/log/statistics.hpp"
 
 namespace teller::ingest::log {
@@ -400,9 +401,11 @@ void RecordBuilder::Finish() {
     if (const auto it = ranks.find(*record.pid); it != ranks.end()) record.rank = it->second;
   }
   RequestFacts facts(file_, store_);
+  RequestLists lists(file_, store_);
   for (size_t i = first_record_; i < store_.logs.size(); ++i) {
     const auto tail = tails_.find(i);
     facts.Add(store_.logs[i], tail == tails_.end() ? std::string_view() : std::string_view(tail->second));
+    lists.Add(store_.logs[i]);
   }
   trace::File& row = store_.files[file_.value()];
   row.kind = "log";

@@ -215,7 +215,8 @@ void RequestFacts::AddTgi(const LogRecord& record) {
 
 void FinishRequestTimes(trace::Store& store) {
   const auto open = [](const RequestRecord& r) {
-    return r.source == trace::RequestSource::kLog && r.finished == trace::kNoTime;
+    return r.source == trace::RequestSource::kList ||
+           (r.source == trace::RequestSource::kLog && r.finished == trace::kNoTime);
   };
   std::map<std::pair<uint32_t, uint32_t>, Nanos> written;  // by file and line
   for (const auto& request : store.request_records) {
@@ -233,7 +234,9 @@ void FinishRequestTimes(trace::Store& store) {
   for (auto& request : store.request_records) {
     if (!open(request)) continue;
     const auto it = written.find(std::pair(request.file.value(), LineOf(request)));
-    if (it != written.end()) request.finished = it->second;
+    if (it == written.end()) continue;
+    // One that is only listed was alive then, or has just ended: its end is not known.
+    (request.source == trace::RequestSource::kList ? request.named : request.finished) = it->second;
   }
 }
 

@@ -32,7 +32,8 @@ class RequestFacts {
   std::map<std::string, trace::RequestRecord> open_;  // llama.cpp: timings of a task come on several lines
 };
 
-/// Requests whose line does not state when they ended, ended when the line was written. Call when log times are known.
+/// Requests whose line does not state when they ended, ended when the line was written; those that a line lists were
+/// named then. Call when log times are known.
 void FinishRequestTimes(trace::Store& store);
 
 }  // namespace teller::ingest::log

@@ -218,5 +218,26 @@ TEST(RequestFacts, EveryFinishLineOfTheRealLogsGivesARow) {
   std::cout << rows << " requests\n";
 }
 
+TEST(RequestLists, EachRequestOfADumpHasItsOwnStatement) {
+  const trace::Store store = ReadText(
+      "(EngineCore pid=7) ERROR 11-29 21:14:01 [dump_input.py:79] Dumping scheduler output for model execution: "
+      "SchedulerOutput(scheduled_new_reqs=[NewRequestData(req_id=r-1,prompt_token_ids_len=74,num_computed_tokens=16,"
+      "x=None), NewRequestData(req_id=r-2,prompt_token_ids_len=50,num_computed_tokens=0,x=None)], "
+      "scheduled_cached_reqs=CachedRequestData(req_ids=['r-3', 'r-4'],num_computed_tokens=[111, 29],"
+      "num_output_tokens=[32, 9]), num_scheduled_tokens={r-1: 58})\n");
+  ASSERT_EQ(store.request_records.size(), 4u);
+  const std::vector<std::pair<int64_t, int64_t>> wanted = {{74, 16}, {50, 0}, {-1, 111}, {-1, 29}};
+  for (size_t i = 0; i < 4; ++i) {
+    const RequestRecord& record = store.request_records[i];
+    EXPECT_EQ(record.id, "r-" + std::to_string(i + 1));
+    EXPECT_EQ(record.source, trace::RequestSource::kList);
+    EXPECT_EQ(std::pair(record.prompt_tokens, record.computed_tokens), wanted[i]) << record.id;
+    EXPECT_TRUE(record.in_flight);
+    EXPECT_EQ(record.arrival, kNoTime);
+    EXPECT_EQ(record.finished, kNoTime);
+  }
+  EXPECT_TRUE(store.logs[0].request.empty());
+}
+
 }  // namespace
 }  // namespace teller::ingest::log

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "ingest/log/cursor.hpp"
 
@@ -13,10 +16,17 @@ constexpr size_t kMaxId = 256;       // an id of a client may be long; a longer 
 constexpr size_t kSameId = 8;        // from this length on, an id inside a longer one is the same request
 constexpr size_t kMaxQuoted = 1024;  // a quoted key or id; longer quotes are only skipped
 
+constexpr int kRequestId = 1;
+constexpr int kSentence = -1;  // ids of a sentence's list are of one family
+
 /// Ids found in one message. Equal ones count once.
 class Found {
  public:
-  void Add(std::string_view id) {
+  /// `all`, when given, gets every id in its place, equal ones too.
+  explicit Found(std::vector<NamedId>* all = nullptr) : all_(all) {}
+
+  void Add(std::string_view id, int family = kSentence) {
+    if (all_ != nullptr && all_->size() < kMaxNamedIds) all_->push_back({id, family});
     if (several_) return;
     if (id_.empty() || (id_.size() >= kSameId && Contains(id, id_))) {
       id_ = id;  // "abc" as the client sent it and "cmpl-abc-0" as the engine made it are one request: the longer stays
@@ -24,11 +34,13 @@ class Found {
       several_ = true;
     }
   }
-  void Several() { several_ = true; }
   bool several() const { return several_; }
+  /// Nothing more of the message is of use.
+  bool enough() const { return several_ && (all_ == nullptr || all_->size() >= kMaxNamedIds); }
   std::string_view one() const { return several_ ? std::string_view() : id_; }
 
  private:
+  std::vector<NamedId>* all_;
   std::string_view id_;
   bool several_ = false;
 };
@@ -72,27 +84,42 @@ size_t EndOfQuote(std::string_view text, size_t open) {
 
 enum class KeyKind { kNone, kRequest, kTrace };
 
+struct Key {
+  KeyKind kind = KeyKind::kNone;
+  int family = 0;  ///< of keys that name a request: "req_id" and its list "req_ids" are of one
+};
+
 /// Last part of "decode_req.req.rid", in lower case, without _ and -.
-KeyKind KindOfKey(std::string_view key) {
+Key KindOfKey(std::string_view key) {
   const size_t dot = key.rfind('.');
   if (dot != std::string_view::npos) key.remove_prefix(dot + 1);
   std::array<char, 24> plain = {};
   size_t n = 0;
   for (const char c : key) {
     if (c == '_' || c == '-' || c == ' ') continue;
-    if (n >= plain.size()) return KeyKind::kNone;
+    if (n >= plain.size()) return {};
     plain[n++] = IsUpper(c) ? static_cast<char>(c + 32) : c;
   }
   const std::string_view name(plain.data(), n);
-  static constexpr std::array<std::string_view, 9> kRequest = {
-      "requestid", "reqid", "rid", "xrequestid", "reqrid", "requestids", "reqids", "rids", "clientrequestid"};
-  if (std::find(kRequest.begin(), kRequest.end(), name) != kRequest.end()) return KeyKind::kRequest;
-  if (name == "traceid" || name == "traceparent") return KeyKind::kTrace;
-  return KeyKind::kNone;
+  static constexpr std::array<std::pair<std::string_view, int>, 9> kRequest = {{{"requestid", kRequestId},
+                                                                                {"requestids", kRequestId},
+                                                                                {"reqid", 2},
+                                                                                {"reqids", 2},
+                                                                                {"rid", 3},
+                                                                                {"rids", 3},
+                                                                                {"xrequestid", 4},
+                                                                                {"reqrid", 5},
+                                                                                {"clientrequestid", 6}}};
+  for (const auto& [key_name, family] : kRequest) {
+    if (name == key_name) return {KeyKind::kRequest, family};
+  }
+  if (name == "traceid" || name == "traceparent") return {KeyKind::kTrace, 0};
+  return {};
 }
 
 /// The value behind a key: "='x'", ": x", "=[ 'x' ]". `c` stands behind the key.
-void ReadValue(Cursor& c, KeyKind kind, Found& found) {
+void ReadValue(Cursor& c, Key key, Found& found) {
+  const KeyKind kind = key.kind;
   Cursor walk = c;
   walk.SkipSpaces();
   if (!walk.Eat('=') && !walk.Eat(':')) return;
@@ -112,9 +139,9 @@ void ReadValue(Cursor& c, KeyKind kind, Found& found) {
       walk.Move(walk.at() + id.size());
     }
     if (kind == KeyKind::kTrace && StartsWith(id, "00-") && id.size() == 55) id = id.substr(3, 32);  // W3C traceparent
-    if (!IsNoId(id) && !(kind == KeyKind::kTrace && AllZero(id))) found.Add(id);
+    if (!IsNoId(id) && !(kind == KeyKind::kTrace && AllZero(id))) found.Add(id, key.family);
     c = walk;
-    if (!list || id.empty() || found.several()) return;
+    if (!list || id.empty() || found.enough()) return;
     walk.SkipSpaces();
     if (!walk.Eat(',')) return;
   }
@@ -211,10 +238,10 @@ void ReadKeys(std::string_view m, Found& requests, Found& traces) {
         continue;
       }
       const std::string_view inside = m.substr(i + 1, end - i - 2);
-      const KeyKind kind = inside.size() <= 40 ? KindOfKey(inside) : KeyKind::kNone;
+      const Key key = inside.size() <= 40 ? KindOfKey(inside) : Key{};
       Cursor c(m);
       c.Move(end);
-      if (kind != KeyKind::kNone) ReadValue(c, kind, kind == KeyKind::kTrace ? traces : requests);
+      if (key.kind != KeyKind::kNone) ReadValue(c, key, key.kind == KeyKind::kTrace ? traces : requests);
       i = c.at();
       after_request = false;
       continue;
@@ -229,15 +256,15 @@ void ReadKeys(std::string_view m, Found& requests, Found& traces) {
     const std::string_view word = m.substr(i, end - i);
     Cursor c(m);
     c.Move(end);
-    KeyKind kind = KindOfKey(word);
-    if (after_request && (word == "id" || word == "ID" || word == "Id")) kind = KeyKind::kRequest;
-    if (kind != KeyKind::kNone) {
-      ReadValue(c, kind, kind == KeyKind::kTrace ? traces : requests);
+    Key key = KindOfKey(word);
+    if (after_request && (word == "id" || word == "ID" || word == "Id")) key = {KeyKind::kRequest, kRequestId};
+    if (key.kind != KeyKind::kNone) {
+      ReadValue(c, key, key.kind == KeyKind::kTrace ? traces : requests);
     } else if (after_request && LooksLikeId(IdWord(word))) {
       requests.Add(IdWord(word));
     }
     after_request = word == "request" || word == "Request" || word == "req" || word == "requests" || word == "Req" ||
-                    (after_request && kind == KeyKind::kRequest);
+                    (after_request && key.kind == KeyKind::kRequest);
     i = std::max(end, c.at());
   }
 }
@@ -245,6 +272,13 @@ void ReadKeys(std::string_view m, Found& requests, Found& traces) {
 bool MayName(std::string_view m) {
   static constexpr std::array<std::string_view, 6> kMarks = {"eq", "rid", "Rid", "trace", "Sequence group", "RID"};
   return std::any_of(kMarks.begin(), kMarks.end(), [&](std::string_view mark) { return Contains(m, mark); });
+}
+
+/// "request" is another thing to drivers, fabrics and communication libraries.
+bool SpeaksOfOther(trace::LogSource source) {
+  return source == trace::LogSource::kKernel || source == trace::LogSource::kFabricManager ||
+         source == trace::LogSource::kNccl || source == trace::LogSource::kTorchC10 ||
+         source == trace::LogSource::kKineto;
 }
 
 }  // namespace
@@ -256,18 +290,30 @@ std::string RequestId(trace::LogSource source, std::string_view message) {
     if (requests.several()) return {};
     if (!requests.one().empty()) return "task " + std::string(requests.one());
   }
-  // "request" is another thing to drivers, fabrics and communication libraries.
-  if (source == trace::LogSource::kKernel || source == trace::LogSource::kFabricManager ||
-      source == trace::LogSource::kNccl || source == trace::LogSource::kTorchC10 ||
-      source == trace::LogSource::kKineto) {
-    return {};
-  }
+  if (SpeaksOfOther(source)) return {};
   if (!MayName(message)) return {};
   if (ReadSentence(message, requests)) return std::string(requests.one());
   Found traces;
   ReadKeys(message, requests, traces);
   if (requests.several()) return {};
   return std::string(requests.one().empty() ? traces.one() : requests.one());
+}
+
+std::vector<NamedId> NamedIds(trace::LogSource source, std::string_view message) {
+  std::vector<NamedId> all;
+  if (SpeaksOfOther(source) || !MayName(message)) return all;
+  Found requests(&all);
+  Found traces;
+  if (!ReadSentence(message, requests)) ReadKeys(message, requests, traces);
+  if (!requests.several()) return {};
+  // What a client and what an engine call one request stands once each, under keys of different families.
+  std::map<int, std::set<std::string_view>> families;
+  std::vector<NamedId> once;
+  for (const NamedId& named : all) {
+    if (families[named.family].insert(named.id).second) once.push_back(named);
+  }
+  std::erase_if(once, [&](const NamedId& named) { return families[named.family].size() < 2; });
+  return once;
 }
 
 }  // namespace teller::ingest::log

@@ -85,5 +85,18 @@ TEST(RequestId, EndsOnHostileText) {
   EXPECT_EQ(RequestId(LogSource::kLlamaCpp, "| task "), "");
 }
 
+TEST(NamedIds, ListsNameEachAndTwoNamesOfOneNone) {
+  const auto ids = [](std::string_view message) {
+    std::vector<std::string> out;
+    for (const NamedId& named : NamedIds(LogSource::kVllm, message)) out.emplace_back(named.id);
+    return out;
+  };
+  using Ids = std::vector<std::string>;
+  EXPECT_EQ(ids("Aborted request(s) cmpl-a1-0,cmpl-b2-0."), (Ids{"cmpl-a1-0", "cmpl-b2-0"}));
+  EXPECT_EQ(ids("New(req_id=a-1,x=2), New(req_id=b-2,x=3), Old(req_ids=['c-3', 'a-1'])"), (Ids{"a-1", "b-2", "c-3"}));
+  EXPECT_EQ(ids("Aborted request(s) cmpl-a1-0."), Ids{});
+  EXPECT_EQ(ids("request_id=engine-1 rid='client-2'"), Ids{});
+}
+
 }  // namespace
 }  // namespace teller::ingest::log
