@@ -45,7 +45,7 @@ Request CaseRun::MakeRequest(Nanos at) {
   const int64_t prefix = Is(Kind::kPrefixMiss) ? static_cast<int64_t>(Between(256, 4096)) / 16 * 16 : 256;
   request.shared = rng_.Unit() < 0.6 ? prefix : 0;
   request.prompt = request.shared + static_cast<int64_t>(40 * std::pow(2.0, 4 * rng_.Unit()));
-  request.output = 16 + static_cast<int64_t>(rng_.Below(2 * (kMeanOutput - 16)));
+  request.output = 16 + static_cast<int64_t>(rng_.Below(static_cast<uint64_t>(2 * (kMeanOutput - 16))));
   if (Is(Kind::kKvPressure)) request.output *= kLongAnswers;
   if (longest_ > 0) {
     request.prompt = longest_;
