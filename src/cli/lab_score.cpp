@@ -5,6 +5,7 @@
 
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
+#include "inject/draft.hpp"
 #include "report/diagnosis_json.hpp"
 #include "score/json_file.hpp"
 #include "score/score.hpp"
@@ -15,32 +16,6 @@ namespace teller::cli {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A folder that is written under another name and removed unless it is kept: what has its final name is whole.
-class Draft {
- public:
-  explicit Draft(fs::path path) : path_(std::move(path)) {}
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-  ~Draft() {
-    std::error_code error;
-    if (!kept_) fs::remove_all(path_, error);
-  }
-
-  const fs::path& path() const { return path_; }
-
-  base::Status KeepAs(const fs::path& name) {
-    std::error_code error;
-    fs::rename(path_, name, error);
-    if (error) return base::Error{base::Code::kUnreadable, "cannot be renamed: " + error.message(), path_.string()};
-    kept_ = true;
-    return {};
-  }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
 
 /// "a,b" gives two; a text with a command stays whole.
 std::vector<std::string> Split(const std::vector<std::string>& texts) {
@@ -79,7 +54,7 @@ int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
   const std::string part = folder.string() + ".part";
   // Left over by a run that was killed, or written by one that goes on; the user knows which.
   if (fs::exists(part, error)) return Fail(part + ": is there already; remove it unless another run writes it");
-  Draft draft(part);
+  inject::Draft draft(part);
   fs::create_directories(draft.path(), error);
   if (error) return Fail(part + ": cannot be made: " + error.message());
   score::ScoreOptions options;

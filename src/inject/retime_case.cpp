@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "inject/draft.hpp"
 #include "retime/time_map.hpp"
 
 namespace teller::inject {
@@ -20,7 +21,9 @@ namespace {
 
 using base::Nanos;
 
-base::Error CannotWrite(const fs::path& path) { return {base::Code::kUnreadable, "cannot be written", path.string()}; }
+base::Error CannotWrite(const fs::path& path) {
+  return {base::Code::kUnreadable, "cannot be written", path.string()};
+}
 
 /// A file that is written; closing says whether all of it arrived.
 class Output {
@@ -41,35 +44,13 @@ class Output {
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
 };
 
-/// A folder that is gone unless it was kept.
-class Draft {
- public:
-  explicit Draft(fs::path path) : path_(std::move(path)) {}
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-  ~Draft() {
-    std::error_code error;
-    if (!kept_) fs::remove_all(path_, error);
-  }
-  const fs::path& path() const { return path_; }
-  base::Status KeepAs(const fs::path& name) {
-    std::error_code error;
-    fs::rename(path_, name, error);
-    if (error) return CannotWrite(name);
-    kept_ = true;
-    return {};
-  }
-
- private:
-  fs::path path_;
-  bool kept_ = false;
-};
-
 template <class T>
 Json OrNull(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
-Json OrNull(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json OrNull(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
 
 class Maker {
  public:
@@ -78,7 +59,8 @@ class Maker {
 
   base::Result<MadeCase> Make(const fs::path& folder) {
     std::error_code error;
-    if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder.string()};
+    if (fs::exists(folder, error))
+      return base::Error{base::Code::kUsage, "is there already; name a new folder", folder.string()};
     auto planned = PlanFault(run_, plant_);
     if (!planned) return planned.error();
     planted_ = std::move(*planned);
@@ -113,7 +95,8 @@ class Maker {
       std::string name = file.rank ? fmt::format("rank{}.json", *file.rank) : fmt::format("trace{}.json", made_.files);
       if (!names.insert(name).second) name = fmt::format("trace{}.json", made_.files);
       Output output(folder / name);
-      auto counts = RewriteTrace(run_, map, times_, trace::FileRow(f), source.string(), [&](std::string_view text) { return output.Write(text); });
+      auto counts = RewriteTrace(run_, map, times_, trace::FileRow(f), source.string(),
+                                 [&](std::string_view text) { return output.Write(text); });
       if (!counts) return counts.error();
       TELLER_TRY(output.Close());
       ++made_.files;
@@ -162,7 +145,9 @@ class Maker {
         const Interval moved = Moved(s);
         ranks.push_back({moved.begin, moved.end});
       }
-      steps.push_back({{"index", run_.trees.steps[step].index}, {"annotation", run_.trees.steps[step].name}, {"ranks", std::move(ranks)}});
+      steps.push_back({{"index", run_.trees.steps[step].index},
+                       {"annotation", run_.trees.steps[step].name},
+                       {"ranks", std::move(ranks)}});
     }
     return steps;
   }
@@ -222,7 +207,8 @@ class Maker {
 
 }  // namespace
 
-base::Result<MadeCase> MakeRetimedCase(const engine::Run& run, const std::string& root, const Plant& plant, const std::string& folder) {
+base::Result<MadeCase> MakeRetimedCase(const engine::Run& run, const std::string& root, const Plant& plant,
+                                       const std::string& folder) {
   return Maker(run, root, plant).Make(folder);
 }
 

@@ -31,7 +31,6 @@ enum class DependencyKind : uint8_t {
   kCollective = 3,  ///< leaving a collective after all have arrived and the data went over
   kHandOver = 4,    ///< a thread's work after another thread's that it was handed by or waits for
 };
-inline constexpr int kDependencyKinds = 5;
 
 /// `at` comes no earlier than `latency` after its source; with `before_own`, the lane's own time before `at` begins no
 /// earlier than that.
