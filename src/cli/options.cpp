@@ -86,6 +86,8 @@ void AddTpe(CLI::App& app, All& all) {
   AddVocabulary(*encode, all.encode.vocabulary);
   encode->add_option("--step", all.encode.step, "Only the step with this index, token by token")->type_name("N");
   encode->add_option("--rank", all.encode.rank, "Only this rank")->type_name("R");
+  encode->add_flag("--findings", all.encode.findings,
+                   "Diagnose the run too, and say which tokens hold what proves the findings");
   encode->add_flag("--json", all.encode.json, "Print JSON, for decode and for programs");
 
   CLI::App* decode = tpe->add_subcommand("decode", "Print the trees that tokens stand for");

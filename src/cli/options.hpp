@@ -99,6 +99,7 @@ struct TpeEncodeOptions {
   std::string vocabulary;  ///< file; empty = the one that is built in
   std::optional<uint32_t> step;
   std::optional<int> rank;
+  bool findings = false;  ///< diagnose the run and say which tokens hold what proves its findings
   bool json = false;
 };
 
@@ -139,8 +140,8 @@ struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
                WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               LabSimulateOptions, LabScoreOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions, TpeStatsOptions,
-               TpeDumpOptions, TpeSweepOptions>
+               LabSimulateOptions, LabScoreOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions,
+               TpeStatsOptions, TpeDumpOptions, TpeSweepOptions>
       what;
 };
 

@@ -118,8 +118,11 @@ class TpeSession {
     const auto run = engine::Open(options);
     if (!run) return run.error();
     if (run->store.diagnostics.LostInput()) lost_ = common_.paths;
-    const engine::TokenOptions wanted{.step = what.step, .rank = what.rank, .all = common_.all};
-    const report::TokensText text(*run, *vocabulary, Text());
+    std::optional<trace::Diagnosis> diagnosis;
+    if (what.findings) diagnosis = engine::Diagnose(*run, options);
+    const trace::Diagnosis* found = diagnosis ? &*diagnosis : nullptr;
+    const engine::TokenOptions wanted{.step = what.step, .rank = what.rank, .all = common_.all, .diagnosis = found};
+    const report::TokensText text(*run, *vocabulary, found, Text());
     // Nothing is written before there is something to write.
     std::optional<Output> output;
     const auto sink = [&](const engine::EncodedSegment& segment) -> base::Status {
@@ -128,11 +131,11 @@ class TpeSession {
         auto opened = Output::Open(common_.output);
         if (!opened) return opened.error();
         output.emplace(std::move(*opened));
-        TELLER_TRY(output->Write(what.json ? report::TokensHead(*vocabulary) : text.Head()));
+        TELLER_TRY(output->Write(what.json ? report::TokensHead(*vocabulary, found) : text.Head()));
       }
       if (!what.json) return text.WriteSegment(segment, what.step.has_value(), Into(*output));
       TELLER_TRY(output->Write(first ? "" : ",\n"));
-      return report::WriteTokensSegment(*run, segment, Into(*output));
+      return report::WriteTokensSegment(*run, segment, found, Into(*output));
     };
     TELLER_TRY(engine::EncodeRun(*run, *vocabulary, wanted,
                                  what.json || !common_.output.empty() ? progress_.get() : nullptr, sink));

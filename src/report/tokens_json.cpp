@@ -50,25 +50,51 @@ Json Label(const engine::Run& run, const engine::EncodedSegment& encoded) {
   return out;
 }
 
+/// Columns of the tokens' evidence.
+void AddEvidence(const std::vector<engine::TokenEvidence>& evidence, const trace::Diagnosis& diagnosis, Chunks& out) {
+  const auto finding = [&](size_t i) -> const trace::Finding& { return diagnosis.findings[evidence[i].finding]; };
+  const auto id = [&](size_t i) { return finding(i).evidence[evidence[i].evidence].id; };
+  const size_t n = evidence.size();
+  out.Add(",\"evidence\":{\"id\":[");
+  for (size_t i = 0; i < n && out.ok(); ++i) out.Add((i == 0 ? "" : ",") + Compact(Json(id(i))));
+  out.Add("]");
+  AddColumn(out, "finding", n, [&](size_t i) { return Compact(Json(finding(i).id)); });
+  AddColumn(out, "token", n, [&](size_t i) { return Text(evidence[i].token); });
+  AddColumn(out, "offset", n, [&](size_t i) { return Text(evidence[i].offset); });
+  out.Add("}");
+}
+
 }  // namespace
 
 std::string HexText(uint64_t hash) {
   return fmt::format("{:016x}", hash);
 }
 
-std::string TokensHead(const engine::NamedVocabulary& vocabulary) {
+std::string TokensHead(const engine::NamedVocabulary& vocabulary, const trace::Diagnosis* diagnosis) {
   Json out;
   out["schema"] = kSchema;
   out["vocabulary"] = {{"name", vocabulary.name},
                        {"fingerprint", HexText(vocabulary.fingerprint)},
                        {"entries", vocabulary.vocabulary.size()},
                        {"merges", vocabulary.vocabulary.merge_count()}};
+  if (diagnosis != nullptr) {
+    out["verdict"] = trace::Name(diagnosis->status);
+    out["findings"] = Json::array();
+    for (const trace::Finding& finding : diagnosis->findings) {
+      out["findings"].push_back({{"id", finding.id},
+                                 {"class", trace::Name(finding.fault)},
+                                 {"score", Rounded(finding.score)},
+                                 {"rank", finding.culprit.rank ? Json(*finding.culprit.rank) : Json(nullptr)},
+                                 {"op", finding.culprit.op.empty() ? Json(nullptr) : Json(finding.culprit.op)}});
+    }
+  }
   std::string text = Compact(out);
   text.pop_back();
   return text + ",\"segments\":[\n";
 }
 
-base::Status WriteTokensSegment(const engine::Run& run, const engine::EncodedSegment& encoded, const Sink& sink) {
+base::Status WriteTokensSegment(const engine::Run& run, const engine::EncodedSegment& encoded,
+                                const trace::Diagnosis* diagnosis, const Sink& sink) {
   const size_t n = encoded.tokens.size();
   const auto parent = [&](size_t t) -> const tpe::Constituent& { return encoded.attributes[t].parent; };
   const auto has_parent = [&](size_t t) { return parent(t).token != tpe::kNoToken; };
@@ -81,6 +107,11 @@ base::Status WriteTokensSegment(const engine::Run& run, const engine::EncodedSeg
 
   Chunks out(sink);
   Json label = Label(run, encoded);
+  if (diagnosis != nullptr) {
+    label["accused"] = Json::array();
+    for (const engine::Accusation& one : encoded.accusations)
+      label["accused"].push_back({{"finding", diagnosis->findings[one.finding].id}, {"score", Rounded(one.score)}});
+  }
   label["tokens"] = n;
   std::string head = Compact(label);
   head.pop_back();
@@ -100,6 +131,7 @@ base::Status WriteTokensSegment(const engine::Run& run, const engine::EncodedSeg
     const trace::SpanRow span = worst_span(t);
     return span.valid() ? Text(span.value()) : std::string("null");
   });
+  if (diagnosis != nullptr) AddEvidence(encoded.evidence, *diagnosis, out);
   // The first member of its object.
   const auto& unknown = encoded.unknown;
   out.Add(",\"unknown\":{\"node\":[");

@@ -98,6 +98,26 @@ std::string TokensText::Worst(const engine::EncodedSegment& encoded, size_t toke
                      span.valid() ? Shortened(run_.store.name(span.value()), kNameBytes) : "structure");
 }
 
+std::string TokensText::Findings() const {
+  std::string out = "verdict: " + std::string(trace::Name(diagnosis_->status));
+  for (const trace::Finding& finding : diagnosis_->findings) {
+    out += fmt::format("; {} {}", finding.id, trace::Name(finding.fault));
+    if (finding.culprit.rank) out += fmt::format(" on rank {}", *finding.culprit.rank);
+    if (!finding.culprit.op.empty()) out += ", " + Shortened(finding.culprit.op, kNameBytes);
+  }
+  return out;
+}
+
+std::string TokensText::Proofs(std::span<const engine::TokenEvidence> evidence) const {
+  std::string out;
+  for (const engine::TokenEvidence& found : evidence) {
+    const trace::Finding& finding = diagnosis_->findings[found.finding];
+    out += fmt::format("{}{} {} in token {} at {}", out.empty() ? "" : "; ", finding.id,
+                       finding.evidence[found.evidence].id, found.token, found.offset);
+  }
+  return out;
+}
+
 std::string TokensText::Head() const {
   Page page(options_);
   page.Line(0, fmt::format("vocabulary {}: {} names, {} merges", vocabulary_.name,
@@ -106,6 +126,7 @@ std::string TokensText::Head() const {
             fmt::format("{:>9} {:>8} {:>7} {:>8}  segment, its worst constituent below", "nodes", "tokens", "saved",
                         "unknown"),
             Ink::kDim);
+  if (diagnosis_ != nullptr) page.Paragraph(0, Findings());
   return page.Take();
 }
 
@@ -123,8 +144,13 @@ base::Status TokensText::WriteSegment(const engine::EncodedSegment& encoded, boo
   page.Line(0, fits ? numbers + label : numbers);
   if (!fits) page.Paragraph(4, label);
   page.Paragraph(4, "worst: " + Worst(encoded, worst), Ink::kDim);
+  for (const engine::Accusation& one : encoded.accusations)
+    page.Line(4, fmt::format("accused by {}, score {:.2f}", diagnosis_->findings[one.finding].id, one.score));
+  const std::span<const engine::TokenEvidence> evidence(encoded.evidence);
+  if (!evidence.empty()) page.Paragraph(4, "proves: " + Proofs(evidence));
   if (!tokens) return sink(page.Take());
   page.Line(2, fmt::format("{:>6} {:>6} {:>10} {:>10}  token", "id", "nodes", "total", "self"), Ink::kDim);
+  size_t next = 0;  // of the evidence
   Chunks out(sink);
   for (size_t t = 0; t < encoded.tokens.size() && out.ok(); ++t) {
     const uint32_t id = encoded.tokens.ids[t];
@@ -133,6 +159,9 @@ base::Status TokensText::WriteSegment(const engine::EncodedSegment& encoded, boo
                              Duration(encoded.attributes[t].total), Duration(encoded.attributes[t].self), "", indent,
                              FragmentName(vocabulary_.vocabulary, id, kShownNodes)));
     if (encoded.attributes[t].worst.known()) page.Paragraph(40, "worst " + Worst(encoded, t), Ink::kDim);
+    const size_t first = next;
+    while (next < evidence.size() && evidence[next].token == t) ++next;
+    if (first < next) page.Paragraph(40, "proves " + Proofs(evidence.subspan(first, next - first)));
     if ((t + 1) % kLinesAtOnce == 0) out.Add(page.Take());
   }
   out.Add(page.Take());

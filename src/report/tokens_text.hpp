@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "engine/tokens.hpp"
@@ -13,18 +14,23 @@ namespace teller::report {
 /// Lists segments: nodes, tokens, what was saved, the worst constituent of all. Threads: confined.
 class TokensText {
  public:
-  TokensText(const engine::Run& run, const engine::NamedVocabulary& vocabulary, const TextOptions& options)
-      : run_(run), vocabulary_(vocabulary), options_(options) {}
+  /// `diagnosis`: that of TokenOptions; null = the run was not diagnosed. All outlive this.
+  TokensText(const engine::Run& run, const engine::NamedVocabulary& vocabulary, const trace::Diagnosis* diagnosis,
+             const TextOptions& options)
+      : run_(run), vocabulary_(vocabulary), diagnosis_(diagnosis), options_(options) {}
 
   std::string Head() const;
   /// A line and its worst constituent; with `tokens`, the same for each token. Errors: those of the sink.
   base::Status WriteSegment(const engine::EncodedSegment& encoded, bool tokens, const Sink& sink) const;
 
  private:
+  std::string Findings() const;
+  std::string Proofs(std::span<const engine::TokenEvidence> evidence) const;
   std::string Worst(const engine::EncodedSegment& encoded, size_t token) const;
 
   const engine::Run& run_;
   const engine::NamedVocabulary& vocabulary_;
+  const trace::Diagnosis* diagnosis_;
   TextOptions options_;
 };
 

@@ -178,6 +178,28 @@ class Figures(TpeCase):
         self.assertAlmostEqual(sum(use["covers"] for use in stats["most_used"]), 1)
         self.assertEqual(sum(use["count"] for use in stats["most_used"]), stats["steps"]["tokens"])
 
+    def test_tokens_tell_what_proves_a_finding(self):
+        plain = self.tokens(DEMO)
+        self.assertNotIn("findings", plain)
+        self.assertNotIn("evidence", plain["segments"][0])
+        encoded = self.tokens(DEMO, "--findings")
+        verdict = json.loads(teller("diagnose", DEMO, "--format", "json").stdout)
+        self.assertEqual([f["id"] for f in encoded["findings"]], [f["id"] for f in verdict["findings"]])
+        spans = {e["id"]: int(e["ref"].split(":")[1]) for f in verdict["findings"] for e in f["evidence"] if e["kind"] == "span"}
+        self.assertTrue(spans)
+        accused, told = set(), set()
+        for with_findings, without in zip(encoded["segments"], plain["segments"]):
+            self.assertEqual(with_findings["id"], without["id"])
+            accused |= {(with_findings["rank"], with_findings["step"]) for _ in with_findings["accused"]}
+            evidence = with_findings["evidence"]
+            self.assertEqual(len(evidence["id"]), len(evidence["token"]))
+            for token in evidence["token"]:
+                self.assertLess(token, with_findings["tokens"])
+            told |= set(evidence["id"])
+        self.assertEqual(accused, {(s["rank"], s["index"]) for f in verdict["findings"] for s in f["steps"]})
+        self.assertEqual(told, set(spans))
+        self.assertIn("proves", self.run_teller("encode", DEMO, "--findings").decode())
+
     def test_sweep_measures_steps_that_were_not_learned_from(self):
         runs = [self.write(f"run{i}.json", trace(steps(20 + i, calls=15))) for i in range(4)]
         sweep = json.loads(self.run_teller("sweep", *runs, "--vocab", "0,8,64", "--json"))
