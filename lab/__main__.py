@@ -1,12 +1,17 @@
 """The fault laboratory's command line: ./dev lab VERB."""
 import argparse
+import json
+import os
 import pathlib
 import signal
 import sys
 
-from lab import stacks
+from lab import real, stacks, visible
 from lab.course import Runner
 from lab.errors import LabError
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
 
 def say(text):
     print(f"lab: {text}", file=sys.stderr, flush=True)
@@ -44,15 +49,51 @@ def parse(argv):
     setup = verbs.add_parser("setup", help="install a stack into the cache folder")
     setup.add_argument("stack", choices=sorted(stacks.ALL))
     run = verbs.add_parser("run", help="make cases")
+    every = verbs.add_parser("real", help="make every kind of case of every stack; goes on where an earlier call stopped")
+    table = verbs.add_parser("visible", help="which faults show in which kind of input")
     run.add_argument("stack", choices=sorted(stacks.ALL))
     run.add_argument("--fault", action="append", required=True, metavar="KIND[:SEED]", help="may be repeated; cases then share a server")
-    run.add_argument("--seed", type=int, default=1)
     run.add_argument("-o", "--output", required=True, help="the case; with several faults the folder of the cases")
     run.add_argument("--port", type=int, help="of the server; default: a free one")
-    run.add_argument("--nice", type=int, default=0, choices=range(-20, 20), metavar="N",
-                     help="how server and injectors are weighed against the machine's other work (-20 most; needs root)")
+    every.add_argument("-o", "--output", default="build/real", help="the folder of the cases; default: build/real")
+    every.add_argument("--stacks", nargs="+", choices=sorted(stacks.ALL), default=list(stacks.ALL), metavar="STACK", help="only these")
+    every.add_argument("--only", nargs="+", default=[], metavar="KIND", help="only these kinds")
+    for verb in (run, every):
+        verb.add_argument("--seed", type=int, default=1)
+        verb.add_argument("--nice", type=int, default=0, choices=range(-20, 20), metavar="N",
+                          help="how server and injectors are weighed against the machine's other work (-20 most; needs root)")
+    table.add_argument("cases", help="a folder of cases")
+    table.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")), help="the program")
+    for verb in (every, table):
+        verb.add_argument("--format", choices=("text", "json"), default="text")
     run.add_argument("--no-profile", action="store_true", help="record no trace")
     return parser.parse_args(argv)
+
+
+def make_run(args):
+    cases = plan(args, stacks.ALL[args.stack].faults)
+    Runner(stacks.ALL[args.stack], args.port, not args.no_profile, args.nice, say).run(cases)
+    return 0
+
+
+def make_real(args):
+    chosen = [stack for name, stack in stacks.ALL.items() if name in args.stacks]
+    planned = real.plan(chosen, pathlib.Path(args.output), args.only, args.seed)
+    failed = real.make(chosen, planned, say=say, nice=args.nice)
+    made = real.summary(planned, failed)
+    print(json.dumps(made, indent=1) if args.format == "json" else real.text(made))
+    return 3 if failed else 0
+
+
+def show_visible(args):
+    rows = visible.run(args.cases, args.teller)
+    table = visible.by_kind(rows)
+    print(json.dumps({"kinds": table, "cases": rows}, indent=1) if args.format == "json" else visible.text(table, rows))
+    return 3 if any(row["error"] for row in rows) else 0
+
+
+UNDONE = {"run": "no case was written", "real": "cases that were made remain; the same command goes on", "setup": "run it again"}
+VERBS = {"run": make_run, "real": make_real, "visible": show_visible}
 
 
 def main(argv):
@@ -61,19 +102,16 @@ def main(argv):
         if args.verb == "list":
             show_list()
             return 0
-        stack = stacks.ALL[args.stack]
         if args.verb == "setup":
-            stack.setup.install(say)
+            stacks.ALL[args.stack].setup.install(say)
             return 0
-        cases = plan(args, stack.faults)
-        Runner(stack, args.port, not args.no_profile, args.nice, say).run(cases)
-        return 0
+        return VERBS[args.verb](args)
     except LabError as error:
         say(error)
     except OSError as error:
-        say(f"{error.filename or 'output'}: {error.strerror or error}; no case was written")
+        say(f"{error.filename or 'output'}: {error.strerror or error}; {UNDONE.get(args.verb, 'nothing was changed')}")
     except KeyboardInterrupt:
-        say("interrupted; no case was written")
+        say(f"interrupted; {UNDONE.get(args.verb, 'nothing was changed')}")
     return 2
 
 

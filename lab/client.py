@@ -11,8 +11,9 @@ import time
 class LoadClient:
     """Open loop: a request goes out when its time has come, however slow the earlier ones are."""
 
-    def __init__(self, port, model, path="/v1/completions", timeout_s=60):
-        self._port, self._model, self._path, self._timeout = port, model, path, timeout_s
+    def __init__(self, port, stack, path="/v1/completions", timeout_s=60):
+        """Of `stack`: how requests name the model, and where its engine takes their ids from."""
+        self._port, self._stack, self._path, self._timeout = port, stack, path, timeout_s
         self._threads = []
         self._lock = threading.Lock()
         self._records = []
@@ -57,8 +58,10 @@ class LoadClient:
                   "prompt_words": len(request.prompt.split()), "max_tokens": request.max_tokens}
         with self._lock:
             self._records.append(record)
-        body = {"model": self._model, "prompt": request.prompt, "max_tokens": request.max_tokens, "stream": True,
+        body = {"model": self._stack.model, "prompt": request.prompt, "max_tokens": request.max_tokens, "stream": True,
                 "ignore_eos": True, "temperature": 0.0, "stream_options": {"include_usage": True}}
+        if self._stack.id_field:
+            body[self._stack.id_field] = request.id
         body.update(request.extra)
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout)
         tokens = []

@@ -73,21 +73,24 @@ class Runner:
         self._server = None
         self._folder = None
 
-    def run(self, plan):
+    def run(self, plan, after=lambda kind, seed, error: None):
         """`plan`: (kind, seed, target folder) of each case. Whatever happens, nothing is left running.
 
-        A case that fails does not keep the others from being made; the last error is raised at the end."""
+        A case that fails does not keep the others from being made; the last error is raised at the end. `after` is called behind
+        each case with its error or None."""
         failed = None
         with Guard(self._nice) as guard:
             try:
                 for kind, seed, target in plan:
+                    error = None
                     try:
                         self._case(guard, self._stack.faults[kind], seed, pathlib.Path(target))
-                    except LabError as error:
+                    except LabError as caught:
                         if len(plan) > 1:
-                            self._say(f"{kind} seed {seed}: {error}")
-                        failed = error
+                            self._say(f"{kind} seed {seed}: {caught}")
+                        failed = error = caught
                         self._stop()
+                    after(kind, seed, error)
             finally:
                 self._stop()
         if failed:
@@ -112,7 +115,7 @@ class Runner:
         self._server = server = self._stack.server(guard, self._folder, self._port, fault)
         server.start()
         if not fault.fresh:
-            client = LoadClient(server.port, self._stack.model)
+            client = LoadClient(server.port, self._stack)
             client.start(workload.volley(0, "warm", 0.0, WARM_REQUESTS, 0.3, 40, 16, "warm"), time.time_ns())
             time.sleep(0.5 * WARM_REQUESTS)
             client.drain(DRAIN_S)
@@ -146,7 +149,7 @@ class Case:
         planned = workload.merge(self.prefix, workload.steady(self.seed, self.prefix, LEAD_S + PROFILED_S + TAIL_S, self.stack.rate, quiet), more)
         host = HostRecorder(self.folder / "host_cpu.jsonl", self.server.processes, self.server.helpers())
         scraper = Scraper(self.folder / "metrics.txt", self.server.port)
-        client = LoadClient(self.server.port, self.stack.model)
+        client = LoadClient(self.server.port, self.stack)
         host.start()
         scraper.start()
         try:
@@ -190,7 +193,7 @@ class Case:
         return {
             "is_fault": is_fault, "fault_class": fault.fault_class, "accept_classes": list(fault.accept), "fault_kind": fault.kind,
             "t_start_ns": begin, "t_end_ns": end, "stack": self.stack.name, "version": self.stack.version,
-            "world_size": 1, "culprit": fault.culprit, "accept_ranks": None, "victims": [], "abnormal_steps": None, "ignore_steps": [],
+            "world_size": self.server.world_size, "culprit": fault.culprit, "accept_ranks": None, "victims": [], "abnormal_steps": None, "ignore_steps": [],
             "observer_ns": self.observer, "what_to_expect": fault.about, "intervals_ns": intervals if is_fault else [],
             "explained_slow_ns": intervals if intervals and not is_fault else None, "activations": len(intervals) if is_fault else 0,
             "seed": self.seed, "params": self.params, "accept_operators": list(fault.operators), "processes": dict(self.server.processes),

@@ -2,7 +2,7 @@
 import dataclasses
 import typing
 
-from lab import inject
+from lab import inject, workload
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Stack:
     faults: dict             # kind -> Fault
     server: type             # of lab.server.Server
     rate: float = 2.5        # requests a second
+    id_field: str | None = None  # of a request's body, where the engine takes its id from there
 
 
 def stop(process):
@@ -47,6 +48,33 @@ def bursts(rng):
     return {"bursts": [[round(i * 1.1, 2), round(rng.uniform(0.35, 0.8), 2)] for i in range(count)]}
 
 
+def kill(process):
+    """Kills the process of that name."""
+    return lambda scene, p, at_ns: inject.kill(scene.server.processes[process], at_ns)
+
+
 def until_done(kind):
     """Lasts until the last request of this kind has ended."""
     return lambda scene, p, at_ns: [[at_ns, scene.wait_for(kind)]]
+
+
+def order(site, effect, length="seconds"):
+    """Lets the start-up hook do something at a site for the parameter `length`, as the other parameters say."""
+    def act(scene, p, at_ns):
+        orders = {"site": site, "effect": effect, "t0_ns": at_ns, "t1_ns": at_ns + int(p[length] * 1e9),
+                  **{k: p[k] for k in ("ms", "max_hits", "objects", "place", "rank", "text") if k in p}}
+        return inject.hooked(scene.server.hook, [orders])
+    return act
+
+
+def idle_burst(rng):
+    """One stop, for `during_idle`."""
+    return {"bursts": [[0.0, round(rng.uniform(1.2, 2.0), 2)]]}
+
+
+def during_idle(seed, prefix, at_s, p):
+    """No requests before the stop, then some that arrive while it lasts."""
+    length = p["bursts"][0][1]
+    gap = length / 4
+    late = workload.volley(seed, prefix, at_s + 0.15, 3, gap, 30, 12, "normal2")
+    return late, ((at_s - 1.5, at_s + length),)

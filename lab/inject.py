@@ -65,7 +65,25 @@ def hooked(plan, orders, settle_s=0.6):
 
 
 def terminate(pid, at_ns):
+    """Asks a process to end."""
+    return _signal(pid, at_ns, signal.SIGTERM)
+
+
+def kill(pid, at_ns, limit_s=5.0):
+    """Kills a process and waits until it is gone."""
+    intervals = _signal(pid, at_ns, signal.SIGKILL)
+    until = time.monotonic() + limit_s
+    while (procs.stat(pid) or ("", "Z"))[1] != "Z":
+        if time.monotonic() > until:
+            raise LabError(f"process {pid} lives on after it was killed")
+        time.sleep(0.01)
+    return intervals
+
+
+def _signal(pid, at_ns, number):
     sleep_until(at_ns)
+    if procs.stat(pid) is None:
+        raise LabError(f"process {pid} is gone before it could be sent signal {number}")
     begin = time.time_ns()
-    os.kill(pid, signal.SIGTERM)
+    os.kill(pid, number)
     return [[begin, begin + 1]]

@@ -21,9 +21,10 @@ def as_json(body):
     for resource in message.get("resourceSpans", []):
         for scope in resource.get("scopeSpans", []):
             for span in scope.get("spans", []):
-                for key in IDS:
-                    if key in span:
-                        span[key] = base64.b64decode(span[key]).hex()
+                for holder in (span, *span.get("links", [])):
+                    for key in IDS:
+                        if key in holder:
+                            holder[key] = base64.b64decode(holder[key]).hex()
     return message
 
 

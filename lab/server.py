@@ -32,6 +32,7 @@ class Server:
     `processes`: name -> pid of what serves, as host counters and labels name it. `folder` is the server's own; it goes with it.
     """
     health = "/health"
+    world_size = 1
     profiler = None  # (path that starts it, path that stops it) where the server has one
 
     def __init__(self, guard, folder, port, fault):

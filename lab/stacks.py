@@ -3,11 +3,16 @@ from lab.fault import Stack
 from lab.llamacpp import faults as llamacpp_faults
 from lab.llamacpp import server as llamacpp_server
 from lab.llamacpp import setup as llamacpp_setup
+from lab.sglang import faults as sglang_faults
+from lab.sglang import server as sglang_server
+from lab.sglang import setup as sglang_setup
 from lab.vllm import faults as vllm_faults
 from lab.vllm import server as vllm_server
 from lab.vllm import setup as vllm_setup
 
 ALL = {stack.name: stack for stack in (
     Stack("vllm", f"vllm {vllm_setup.VERSION} (cpu), torch 2.13.0", "tiny", vllm_setup, vllm_faults.ALL, vllm_server.Server),
+    Stack("sglang", f"sglang {sglang_setup.VERSION} (cpu), torch 2.14.1", "tiny", sglang_setup, sglang_faults.ALL, sglang_server.Server,
+          id_field="rid"),
     Stack("llamacpp", llamacpp_setup.VERSION, "smollm2", llamacpp_setup, llamacpp_faults.ALL, llamacpp_server.Server, rate=1.2),
 )}

@@ -13,12 +13,19 @@ import sys
 # Site -> (module, class, function). A site that this version of the engine lacks is left out.
 SITES = {
     "tokenizer": ("transformers.tokenization_utils_base", "PreTrainedTokenizerBase", "__call__"),
+    # vLLM
     "admission": ("vllm.v1.engine.input_processor", "InputProcessor", "process_inputs"),
     "output": ("vllm.v1.engine.output_processor", "OutputProcessor", "process_outputs"),
     "engine_step": ("vllm.v1.engine.core", "EngineCoreProc", "_process_engine_step"),
     "schedule": ("vllm.v1.core.sched.scheduler", "Scheduler", "schedule"),
     "mlp": ("vllm.model_executor.models.llama", "LlamaMLP", "forward"),
     "execute": ("vllm.v1.worker.gpu_worker", "Worker", "execute_model"),
+    # SGLang
+    "request": ("sglang.srt.managers.tokenizer_manager", "TokenizerManager", "_create_tokenized_object"),
+    "running_batch": ("sglang.srt.managers.scheduler", "Scheduler", "update_running_batch"),
+    "forward": ("sglang.srt.managers.tp_worker", "TpModelWorker", "forward_batch_generation"),
+    "llama_mlp": ("sglang.srt.models.llama", "LlamaMLP", "forward"),
+    "detokenize": ("sglang.srt.managers.detokenizer_manager", "DetokenizerManager", "handle_batch_token_id_out"),
 }
 
 WRAPPER = '''
@@ -53,11 +60,17 @@ def due(site, args, cache={{}}):
         place = order.get("place")
         if place and place not in getattr(getattr(args[0], "gate_up_proj", None), "prefix", ""):
             continue
+        if order.get("rank", 0) != rank_here():
+            continue
         if cache["hits"].get(number, 0) >= order.get("max_hits", 1 << 60):
             continue
         cache["hits"][number] = cache["hits"].get(number, 0) + 1
         return order
     return None
+
+def rank_here():
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    return distributed.get_rank() if distributed and distributed.is_initialized() else 0
 
 def carry_out(order, args):
     effect = order["effect"]
@@ -92,7 +105,7 @@ def wrap(function, site, path):
     import json
     import time
 
-    names = {"os": os, "json": json, "time": time, "gc": gc, "clock": time.time_ns, "path": path, "site": site, "inner": function}
+    names = {"os": os, "sys": sys, "json": json, "time": time, "gc": gc, "clock": time.time_ns, "path": path, "site": site, "inner": function}
     file = inspect.getsourcefile(function) or function.__code__.co_filename
     line = function.__code__.co_firstlineno
     text = WORKER.format() + WRAPPER.format(name=function.__name__)

@@ -1,30 +1,10 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, stop, until_done
+from lab.fault import Fault, bursts, during_idle, idle_burst, order, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
-
-
-def order(site, effect, length="seconds"):
-    def act(scene, p, at_ns):
-        orders = {"site": site, "effect": effect, "t0_ns": at_ns, "t1_ns": at_ns + int(p[length] * 1e9),
-                  **{k: p[k] for k in ("ms", "max_hits", "objects", "place", "text") if k in p}}
-        return inject.hooked(scene.server.hook, [orders])
-    return act
-
-
-def idle_burst(rng):
-    return {"bursts": [[0.0, round(rng.uniform(1.2, 2.0), 2)]]}
-
-
-def during_idle(seed, prefix, at_s, p):
-    """No requests before the stop, then some that arrive while it lasts."""
-    length = p["bursts"][0][1]
-    gap = length / 4
-    late = workload.volley(seed, prefix, at_s + 0.15, 3, gap, 30, 12, "normal2")
-    return late, ((at_s - 1.5, at_s + length),)
 
 
 def of(process, layer, **more):

@@ -5,7 +5,7 @@ from lab import environment, paths, standins
 
 HERE = pathlib.Path(__file__).resolve().parent
 VERSION = "0.32.0"
-RECIPE = ("requirements.txt", "make_model.py", "setup.py", "../standins.py")
+RECIPE = ("requirements.txt", "setup.py", "../make_model.py", "../standins.py")
 
 
 def home():
@@ -33,6 +33,6 @@ def install(say):
     info.mkdir(exist_ok=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {VERSION}+cpu\n")
     say("making the model")
-    environment.run(python(), HERE / "make_model.py", home() / "model")
+    environment.run(python(), HERE.parent / "make_model.py", home() / "model")
     environment.mark_ready(home(), HERE, RECIPE)
     say(f"vllm is set up in {home()}")

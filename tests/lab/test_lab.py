@@ -19,6 +19,7 @@ from lab.errors import LabError  # noqa: E402
 from lab.guard import Guard  # noqa: E402
 from lab.hookplan import HookPlan  # noqa: E402
 
+STACK = stacks.ALL["sglang"]
 SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
@@ -122,7 +123,7 @@ class ClientTruth(Folder):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        load = client.LoadClient(server.server_address[1], "tiny")
+        load = client.LoadClient(server.server_address[1], STACK)
         planned = [workload.Planned("a", 0.0, "one two", 5), workload.Planned("b", 0.05, "one", 3),
                    workload.Planned("c", 0.1, "one", 3, "invalid", {"max_tokens": -1})]
         t0 = time.time_ns()
@@ -141,7 +142,7 @@ class ClientTruth(Folder):
         self.assertNotIn("t_first_token_ns", c)
 
     def test_a_server_that_is_gone_is_an_error_of_the_request(self):
-        load = client.LoadClient(1, "tiny")
+        load = client.LoadClient(1, STACK)
         load.start([workload.Planned("a", 0.0, "one", 1)], time.time_ns())
         self.wait(lambda: any("t_end_ns" in r for r in load.records()))
         self.assertIn("refused", load.records()[0]["error"])
@@ -223,6 +224,16 @@ class Injectors(Folder):
         self.assertEqual(len(intervals), 1)
         self.assertGreaterEqual(intervals[0][1] - intervals[0][0], 300_000_000)
 
+    def test_a_killed_process_is_gone_and_one_that_is_gone_cannot_be_killed(self):
+        child = subprocess.Popen(SLEEPER)
+        begin = time.time_ns()
+        intervals = inject.kill(child.pid, begin)
+        self.assertEqual(procs.stat(child.pid)[1], "Z")
+        self.assertEqual(child.wait(), -signal.SIGKILL)
+        self.assertTrue(begin <= intervals[0][0] < intervals[0][1] <= time.time_ns())
+        with self.assertRaisesRegex(LabError, "gone"):
+            inject.kill(child.pid, time.time_ns())
+
     def test_busy_loops_end_by_themselves(self):
         with Guard() as guard:
             intervals = inject.hogs(guard, time.time_ns(), 0.2, 2, (0,))
@@ -251,6 +262,24 @@ class Injectors(Folder):
             self.assertGreaterEqual(end - begin, 50_000_000)
         plan.order([])
         self.assertEqual(plan.intervals(), [])
+
+    def test_an_order_for_one_rank_and_layer_leaves_the_others_alone(self):
+        package = self.folder / "sglang" / "srt" / "models"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent, package.parent.parent):
+            (folder / "__init__.py").write_text("")
+        (package / "llama.py").write_text("class LlamaMLP:\n    def forward(self):\n        pass\n")
+        (self.folder / "torch").mkdir()
+        (self.folder / "torch" / "__init__.py").write_text("from . import distributed\n")
+        (self.folder / "torch" / "distributed.py").write_text("rank = 0\nget_rank = lambda: rank\nis_initialized = lambda: True\n")
+        plan = HookPlan(self.folder / "plan.json")
+        now = time.time_ns()
+        plan.order([{"site": "llama_mlp", "effect": "spin", "ms": 1, "rank": 1, "place": "layers.2.mlp", "t0_ns": now, "t1_ns": now + 10**12}])
+        done = self.hooked(plan, "import types, torch\nfrom sglang.srt.models.llama import LlamaMLP\n"
+                           "for torch.distributed.rank, layer in ((0, 2), (1, 1), (1, 2)):\n    mlp = LlamaMLP()\n"
+                           "    mlp.gate_up_proj = types.SimpleNamespace(prefix=f'layers.{layer}.mlp.gate_up_proj')\n    mlp.forward()\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(plan.intervals()), 1)
 
     def test_no_frame_of_a_hooked_process_gives_the_hook_away(self):
         plan = HookPlan(self.folder / "plan.json")
@@ -292,7 +321,8 @@ class Catalogue(Folder):
                 json.dumps(params)
                 more, quiet = fault.requests(5, "r", 6.0, params)
                 self.assertTrue(all(p.at_s >= 6.0 for p in more))
-                casefile.check_label(label(is_fault=fault.culprit is not None, culprit=fault.culprit, fault_class=fault.fault_class))
+                casefile.check_label(label(is_fault=fault.culprit is not None, culprit=fault.culprit, fault_class=fault.fault_class,
+                                           world_size=dict(fault.options).get("tp", 1)))
                 self.assertTrue(fault.culprit is None or fault.act)
 
     def test_labels_use_the_classes_that_the_reference_documents(self):
@@ -300,6 +330,20 @@ class Catalogue(Folder):
         for fault in every_fault():
             for name in (fault.fault_class, *fault.accept):
                 self.assertIn(name, text)
+
+
+class AbsentKernels(Folder):
+    def test_every_name_can_be_imported_and_none_called(self):
+        package = self.folder / "sgl_kernel"
+        package.mkdir()
+        (package / "__init__.py").write_text((ROOT / "lab" / "sglang" / "sgl_kernel_names.py").read_text())
+        code = ("import sgl_kernel\nfrom sgl_kernel import silu_and_mul\nfrom sgl_kernel.flash_attn import flash_attn_varlen_func as f\n"
+                "import sgl_kernel.kvcacheio\nprint(hasattr(sgl_kernel, '__wrapped__'))\n"
+                "for kernel in (f, silu_and_mul):\n    try:\n        kernel(1)\n    except NotImplementedError as error:\n        print(error)\n")
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(self.folder)}, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.split("\n")[:3], ["False", "sgl_kernel.flash_attn.flash_attn_varlen_func needs a GPU",
+                                                       "sgl_kernel.silu_and_mul needs a GPU"])
 
 
 class CommandLine(Folder):

@@ -1,0 +1,130 @@
+"""The full list of cases from real engines: every kind of every stack, look-alikes with two seeds. Made in one go or in several.
+
+A case that is there already is passed over, so a list that was interrupted goes on where it was.
+"""
+import dataclasses
+import itertools
+import json
+import pathlib
+import time
+
+from lab.course import Runner
+from lab.errors import LabError
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    stack: str
+    kind: str
+    seed: int
+    is_fault: bool
+    folder: pathlib.Path
+
+    def is_whole(self):
+        """True when the case is there. A folder of this name that is something else is an error."""
+        if not self.folder.exists():
+            return False
+        try:
+            label = json.loads((self.folder / "label.json").read_text())
+            if (label["stack"], label["fault_kind"], label["seed"]) == (self.stack, self.kind, self.seed):
+                return True
+        except (OSError, ValueError, TypeError, KeyError):
+            pass
+        raise LabError(f"{self.folder} is there, but is not the case {self.kind} with seed {self.seed} of {self.stack}: remove it")
+
+
+def in_order(faults):
+    """Kinds in an order that needs few starts of the engine: what wants a fresh one first, what uses one up last."""
+    for _, same in itertools.groupby(sorted(faults, key=lambda f: str(f.options)), key=lambda f: str(f.options)):
+        same = list(same)
+        fresh = [f for f in same if f.fresh and not f.last]
+        last = [f for f in same if f.last]
+        yield from (*fresh[:1], *(f for f in same if not f.fresh and not f.last), *last[:1])
+        for pair in itertools.zip_longest(fresh[1:], last[1:]):
+            yield from (f for f in pair if f)
+
+
+def plan(stacks, out, kinds=(), seed=1):
+    """Every case of the list. `kinds`: only these."""
+    known = {kind for stack in stacks for kind in stack.faults}
+    for kind in kinds:
+        if kind not in known:
+            raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {', '.join(s.name for s in stacks)} can have")
+    planned = []
+    for stack in stacks:
+        faults = [f for f in stack.faults.values() if not kinds or f.kind in kinds]
+        for number in (seed, seed + 1):
+            some = [f for f in faults if number == seed or f.culprit is None]
+            planned += [Planned(stack.name, f.kind, number, f.culprit is not None, out / stack.name / f"{f.kind}-{number}") for f in in_order(some)]
+    return planned
+
+
+class Progress:
+    """Counts cases and guesses how long the rest takes."""
+
+    def __init__(self, total, say):
+        self._total, self._say, self._begin, self._done = total, say, time.monotonic(), 0
+
+    def after(self, case, error):
+        self._done += 1
+        spent = time.monotonic() - self._begin
+        left = spent / self._done * (self._total - self._done)
+        self._say(f"[{self._done}/{self._total}] {case.stack} {case.kind} seed {case.seed}: {'failed' if error else 'made'}; "
+                  f"{spent / 60:.0f} min so far, about {left / 60:.0f} min to go")
+
+
+def make(stacks, planned, runner=Runner, say=print, **options):
+    """Makes what is not there. Returns {case: why it failed}."""
+    failed, todo = {}, []
+    for case in planned:
+        try:
+            if not case.is_whole():
+                todo.append(case)
+        except LabError as error:
+            failed[case] = str(error)
+    say(f"{len(planned)} cases, {len(planned) - len(todo) - len(failed)} of them there, {len(todo)} to make")
+    progress = Progress(len(todo), say)
+    for stack in stacks:
+        mine = {(case.kind, case.seed): case for case in todo if case.stack == stack.name}
+        pending = dict(mine)
+
+        def after(kind, seed, error, mine=mine, pending=pending):
+            case = mine[kind, seed]
+            del pending[kind, seed]
+            if error:
+                failed[case] = str(error)
+            progress.after(case, error)
+
+        try:
+            if mine:
+                runner(stack, say=say, **options).run([(case.kind, case.seed, case.folder) for case in mine.values()], after)
+        except LabError as error:  # of single cases, which are known, or of the stack
+            failed.update({case: str(error) for case in pending.values()})
+    return failed
+
+
+def summary(planned, failed):
+    """How many cases there are of each stack and kind, and what is missing."""
+    whole = [case for case in planned if case.folder.exists() and case not in failed]
+    counts = {}
+    for case in whole:
+        kinds = counts.setdefault(case.stack, {})
+        kinds[case.kind] = kinds.get(case.kind, 0) + 1
+    return {
+        "cases": len(whole), "stacks": len(counts), "fault_kinds": len({c.kind for c in whole if c.is_fault}),
+        "look_alikes": len({c.kind for c in whole if not c.is_fault and c.kind != "healthy"}), "counts": counts,
+        "failed": [{"stack": c.stack, "kind": c.kind, "seed": c.seed, "why": why} for c, why in failed.items()],
+    }
+
+
+def text(made):
+    """The summary for people."""
+    kinds = sorted({kind for counts in made["counts"].values() for kind in counts})
+    stacks = sorted(made["counts"])
+    lines = [f"{'kind':<24}" + "".join(f"{name:>10}" for name in stacks)]
+    lines += [f"{kind:<24}" + "".join(f"{made['counts'][name].get(kind, ''):>10}" for name in stacks) for kind in kinds]
+    lines.append(f"{'all':<24}" + "".join(f"{sum(made['counts'][name].values()):>10}" for name in stacks))
+    lines.append(f"{made['cases']} cases of {made['stacks']} stacks: {made['fault_kinds']} kinds of faults, "
+                 f"{made['look_alikes']} kinds of look-alikes beside healthy runs")
+    lines += [f"not made: {f['stack']} {f['kind']} seed {f['seed']}: {f['why'].splitlines()[0]}" for f in made["failed"]]
+    return "\n".join(lines)
