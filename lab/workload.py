@@ -1,4 +1,6 @@
-"""What the client sends, planned from a seed: the same seed gives the same requests at the same times."""
+"""What the client sends, planned from a seed and the case's prefix of request ids: the same both give the same requests at the same times.
+
+Cases that share a server have different prefixes, so no prompt of one is still in a cache from another."""
 import dataclasses
 import random
 
@@ -25,7 +27,7 @@ def name(prefix, number):
 
 def steady(seed, prefix, seconds, rate=2.5, quiet=()):
     """Poisson arrivals of short requests. `quiet`: (from, to) seconds in which none is sent."""
-    rng = random.Random(f"{seed}/steady")
+    rng = random.Random(f"{seed}/{prefix}/steady")
     planned, at = [], 0.0
     while True:
         at += rng.expovariate(rate)
@@ -38,7 +40,7 @@ def steady(seed, prefix, seconds, rate=2.5, quiet=()):
 
 def volley(seed, prefix, at_s, count, gap_s, prompt_words, max_tokens, kind, extra=None):
     """`count` equal requests from `at_s` on, `gap_s` apart."""
-    rng = random.Random(f"{seed}/{kind}")
+    rng = random.Random(f"{seed}/{prefix}/{kind}")
     return [Planned(name(f"{prefix}-{kind}", i + 1), at_s + i * gap_s, words(rng, prompt_words), max_tokens, kind, dict(extra or {}))
             for i in range(count)]
 

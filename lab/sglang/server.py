@@ -19,7 +19,7 @@ class Server(traced.Server):
         self.start_receiver(setup.python())
         tokens = dict(self.options).get("kv_tokens")
         env = {**self.environment(), "SGLANG_USE_CPU_ENGINE": "1", "SGLANG_LOG_MS": "1", "SGLANG_TORCH_PROFILER_DIR": str(self.traces),
-               "SGLANG_PROFILE_WITH_STACK": "0"}
+               "SGLANG_PROFILE_WITH_STACK": "0", "OMP_NUM_THREADS": "1"}  # one thread: the other processor is for the other processes
         command = [str(setup.python()), "-m", "sglang.launch_server", "--model-path", str(setup.home() / "model"), "--served-model-name", "tiny",
                    "--host", "127.0.0.1", "--port", str(self.port), "--device", "cpu", "--dtype", "float32", "--load-format", "dummy",
                    "--attention-backend", "torch_native", "--sampling-backend", "pytorch", "--grammar-backend", "none",
