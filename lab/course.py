@@ -20,6 +20,7 @@ FAULT_AFTER_S = 1.2   # from the profiler's start to the fault
 PROFILED_S = 5.2
 TAIL_S = 3.5          # load after the profiler's end
 DRAIN_S = 60
+ENDED_S = 12          # how long a client listens to a server that may be gone: what it leaves behind can hold a connection open
 WARM_REQUESTS = 6
 
 
@@ -149,7 +150,7 @@ class Case:
         planned = workload.merge(self.prefix, workload.steady(self.seed, self.prefix, LEAD_S + PROFILED_S + TAIL_S, self.stack.rate, quiet), more)
         host = HostRecorder(self.folder / "host_cpu.jsonl", self.server.processes, self.server.helpers())
         scraper = Scraper(self.folder / "metrics.txt", self.server.port)
-        client = LoadClient(self.server.port, self.stack)
+        client = LoadClient(self.server.port, self.stack, timeout_s=ENDED_S if self.fault.last else DRAIN_S)
         host.start()
         scraper.start()
         try:
