@@ -76,10 +76,10 @@ TEST(Tokens, AreReadBackAsTheyWereWritten) {
   const auto segments = Encoded(sample.run, vocabulary);
   ASSERT_FALSE(segments.empty());
   Collected out;
-  out.text = TokensHead(vocabulary);
+  out.text = TokensHead(vocabulary, nullptr);
   for (size_t s = 0; s < segments.size(); ++s) {
     if (s > 0) out.text += ",";
-    ASSERT_TRUE(WriteTokensSegment(sample.run, segments[s], out.sink).ok());
+    ASSERT_TRUE(WriteTokensSegment(sample.run, segments[s], nullptr, out.sink).ok());
   }
   out.text += TokensTail();
   const auto tokens = TokensFromJson(out.text, "tokens.json");
@@ -119,7 +119,7 @@ TEST(TokensText, NamesTheWorstConstituentAtEightyColumns) {
   const SampleRun sample(name);
   const engine::NamedVocabulary vocabulary = BuiltIn();
   std::vector<engine::EncodedSegment> segments = Encoded(sample.run, vocabulary);
-  const TokensText text(sample.run, vocabulary, {.width = 80});
+  const TokensText text(sample.run, vocabulary, nullptr, {.width = 80});
   EXPECT_LE(Widest(text.Head()), 80u);
   size_t named = 0;
   for (engine::EncodedSegment& segment : segments) {
@@ -150,7 +150,7 @@ TEST(TokenNames, AreCountedWithoutTheUnknownEntryOfEachLayer) {
   const engine::NamedVocabulary vocabulary = engine::WithName(std::move(small), "small");
   const SampleRun sample;
   const std::string says = "small: 1 names, 1 merges";
-  EXPECT_NE(TokensText(sample.run, vocabulary, {}).Head().find(says), std::string::npos);
+  EXPECT_NE(TokensText(sample.run, vocabulary, nullptr, {}).Head().find(says), std::string::npos);
   EXPECT_NE(TokenStatsToText({}, vocabulary, {}, {}).find(says), std::string::npos);
   const engine::Training training{.vocabulary = vocabulary.vocabulary};
   EXPECT_NE(TrainingToText(training, "small.tpe", {}).find("1 names in 2 classes, 1 merges"), std::string::npos);
