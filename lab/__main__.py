@@ -58,6 +58,8 @@ def parse(argv):
     every.add_argument("-o", "--output", default="build/real", help="the folder of the cases; default: build/real")
     every.add_argument("--stacks", nargs="+", choices=sorted(stacks.ALL), default=list(stacks.ALL), metavar="STACK", help="only these")
     every.add_argument("--only", nargs="+", default=[], metavar="KIND", help="only these kinds")
+    every.add_argument("--tries", type=int, default=2, choices=range(1, 10), metavar="N", help="how often a case that fails is made; default: 2")
+    every.add_argument("--limit", type=float, metavar="P", help="keep no case during which other programs used more than P processors")
     for verb in (run, every):
         verb.add_argument("--seed", type=int, default=1)
         verb.add_argument("--nice", type=int, default=0, choices=range(-20, 20), metavar="N",
@@ -79,7 +81,7 @@ def make_run(args):
 def make_real(args):
     chosen = [stack for name, stack in stacks.ALL.items() if name in args.stacks]
     planned = real.plan(chosen, pathlib.Path(args.output), args.only, args.seed)
-    failed = real.make(chosen, planned, say=say, nice=args.nice)
+    failed = real.make(chosen, planned, say=say, tries=args.tries, limit=args.limit, nice=args.nice)
     made = real.summary(planned, failed)
     print(json.dumps(made, indent=1) if args.format == "json" else real.text(made))
     return 3 if failed else 0

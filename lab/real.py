@@ -6,10 +6,14 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import shutil
 import time
 
 from lab.course import Runner
 from lab.errors import LabError
+
+
+DISTURBED = 0.5  # processors of other work from which on the summary calls a case disturbed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +35,12 @@ class Planned:
         except (OSError, ValueError, TypeError, KeyError):
             pass
         raise LabError(f"{self.folder} is there, but is not the case {self.kind} with seed {self.seed} of {self.stack}: remove it")
+
+
+    def other_work(self):
+        """Processors that other programs used while it was made. None where the fault itself is other work on the host, or not known."""
+        label = json.loads((self.folder / "label.json").read_text())
+        return None if (label["culprit"] or {}).get("layer") == "host" else label["background"].get("whole_case")
 
 
 def in_order(faults):
@@ -69,37 +79,53 @@ class Progress:
         self._done += 1
         spent = time.monotonic() - self._begin
         left = spent / self._done * (self._total - self._done)
-        self._say(f"[{self._done}/{self._total}] {case.stack} {case.kind} seed {case.seed}: {'failed' if error else 'made'}; "
+        self._say(f"[{self._done}/{self._total}] {case.stack} {case.kind} seed {case.seed}: {f'failed ({str(error).splitlines()[0]})' if error else 'made'}; "
                   f"{spent / 60:.0f} min so far, about {left / 60:.0f} min to go")
 
 
-def make(stacks, planned, runner=Runner, say=print, **options):
-    """Makes what is not there. Returns {case: why it failed}."""
-    failed, todo = {}, []
+def make(stacks, planned, runner=Runner, say=print, tries=1, limit=None, **options):
+    """Makes what is not there; what fails is tried again. `limit`: a case during which other programs used more processors is not kept.
+    Returns {case: why it failed}."""
+    blocked, todo = {}, []
     for case in planned:
         try:
             if not case.is_whole():
                 todo.append(case)
         except LabError as error:
-            failed[case] = str(error)
-    say(f"{len(planned)} cases, {len(planned) - len(todo) - len(failed)} of them there, {len(todo)} to make")
-    progress = Progress(len(todo), say)
-    for stack in stacks:
-        mine = {(case.kind, case.seed): case for case in todo if case.stack == stack.name}
-        pending = dict(mine)
-
-        def after(kind, seed, error, mine=mine, pending=pending):
-            case = mine[kind, seed]
-            del pending[kind, seed]
-            if error:
-                failed[case] = str(error)
-            progress.after(case, error)
-
-        try:
+            blocked[case] = str(error)
+    say(f"{len(planned)} cases, {len(planned) - len(todo) - len(blocked)} of them there, {len(todo)} to make")
+    failed = {}
+    for _ in range(tries):
+        failed = {}
+        progress = Progress(len(todo), say)
+        for stack in stacks:
+            mine = [case for case in todo if case.stack == stack.name]
             if mine:
-                runner(stack, say=say, **options).run([(case.kind, case.seed, case.folder) for case in mine.values()], after)
-        except LabError as error:  # of single cases, which are known, or of the stack
-            failed.update({case: str(error) for case in pending.values()})
+                failed.update(_of_stack(stack, mine, runner, say, limit, progress, options))
+        todo = [case for case in todo if case in failed]
+        if not todo:
+            break
+    return {**blocked, **failed}
+
+
+def _of_stack(stack, cases, runner, say, limit, progress, options):
+    """Makes these cases of a stack. Returns {case: why it failed}."""
+    failed, pending = {}, {(case.kind, case.seed): case for case in cases}
+
+    def after(kind, seed, error):
+        case = pending.pop((kind, seed))
+        other = None if error or limit is None else case.other_work()
+        if other is not None and other > limit:
+            error = f"other programs used {other} processors while it was made"
+            shutil.rmtree(case.folder)
+        if error:
+            failed[case] = str(error)
+        progress.after(case, error)
+
+    try:
+        runner(stack, say=say, **options).run([(case.kind, case.seed, case.folder) for case in cases], after)
+    except LabError as error:  # of single cases, which are known, or of the stack
+        failed.update({case: str(error) for case in pending.values()})
     return failed
 
 
@@ -113,6 +139,7 @@ def summary(planned, failed):
     return {
         "cases": len(whole), "stacks": len(counts), "fault_kinds": len({c.kind for c in whole if c.is_fault}),
         "look_alikes": len({c.kind for c in whole if not c.is_fault and c.kind != "healthy"}), "counts": counts,
+        "disturbed": sorted(f"{c.stack}/{c.folder.name}" for c in whole if (c.other_work() or 0) > DISTURBED),
         "failed": [{"stack": c.stack, "kind": c.kind, "seed": c.seed, "why": why} for c, why in failed.items()],
     }
 
@@ -126,5 +153,7 @@ def text(made):
     lines.append(f"{'all':<24}" + "".join(f"{sum(made['counts'][name].values()):>10}" for name in stacks))
     lines.append(f"{made['cases']} cases of {made['stacks']} stacks: {made['fault_kinds']} kinds of faults, "
                  f"{made['look_alikes']} kinds of look-alikes beside healthy runs")
+    if made["disturbed"]:
+        lines.append(f"{len(made['disturbed'])} of them were made while other programs used more than {DISTURBED} processors")
     lines += [f"not made: {f['stack']} {f['kind']} seed {f['seed']}: {f['why'].splitlines()[0]}" for f in made["failed"]]
     return "\n".join(lines)

@@ -114,13 +114,13 @@ def cell(view, is_fault):
     if view is None:
         return "-"
     if not is_fault:
-        return f"{view['found']} of {view['cases']} alarm" if view["found"] else "quiet"
-    rank = "" if view["rank"] is None else f" {view['rank']}"
-    return f"{view['found']} {view['class']}{rank}"
+        return f"alarm {view['found']} of {view['cases']}" if view["found"] else "quiet"
+    rank = "" if view["rank"] is None else f" r{view['rank']}"
+    return f"f{view['found']} c{view['class']}{rank}"
 
 
 def text(table, rows):
-    lines = ["Of each view: cases found, of the right class, of the right rank (where there are several); false alarms of what is no fault.", "",
+    lines = ["Of each view: f cases found, c with the right class, r with the right rank (where there are several); of what is no fault, false alarms.", "",
              f"{'stack':<10}{'kind':<24}{'class':<20}{'cases':>5}  " + "".join(f"{view:<17}" for view in VIEWS) + "shown by"]
     for row in table:
         cells = "".join(f"{cell(row['views'][view], row['is_fault']):<17}" for view in VIEWS)

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -28,15 +29,16 @@ def write_case(folder, **label):
     folder.mkdir(parents=True)
     (folder / "server.log").write_text("line\n")
     base = {"is_fault": True, "fault_class": "PROC_DEATH", "accept_classes": [], "fault_kind": "killed", "seed": 1, "stack": "one", "world_size": 1,
-            "culprit": {"rank": 0}, "accept_ranks": None}
+            "culprit": {"rank": 0}, "accept_ranks": None, "background": {"whole_case": 0.1}}
     (folder / "label.json").write_text(json.dumps({**base, **label}))
 
 
 class Engine:
     """Makes cases of what it is told to; fails on kinds that it was given."""
 
-    def __init__(self, bad=()):
-        self.bad, self.ran = bad, []
+    def __init__(self, bad=(), busy=()):
+        """`bad`: kinds that fail; `busy`: kinds during which the machine was busy the first time."""
+        self.bad, self.busy, self.ran = bad, set(busy), []
 
     def __call__(self, stack, say, **options):
         self.stack = stack
@@ -47,7 +49,9 @@ class Engine:
             self.ran.append((self.stack.name, kind, seed))
             error = LabError("it died\nwith a log") if kind in self.bad else None
             if not error:
-                write_case(folder, stack=self.stack.name, fault_kind=kind, seed=seed)
+                write_case(folder, stack=self.stack.name, fault_kind=kind, seed=seed,
+                           culprit=self.stack.faults[kind].culprit, background={"whole_case": 1.5 if kind in self.busy else 0.1})
+                self.busy.discard(kind)
             after(kind, seed, error)
         if self.bad:
             raise LabError("some cases were not made")
@@ -64,9 +68,9 @@ class List(Folder):
     stacks = [stack("one", fault("healthy"), fault("killed", {}, last=True), fault("warm-up", fresh=True), fault("slow", {})),
               stack("two", fault("healthy"), fault("slow", {}))]
 
-    def make(self, engine, **more):
+    def make(self, engine, tries=1, limit=None, **more):
         planned = real.plan(self.stacks, self.folder, **more)
-        failed = real.make(self.stacks, planned, engine, say=lambda text: None)
+        failed = real.make(self.stacks, planned, engine, say=lambda text: None, tries=tries, limit=limit)
         return planned, real.summary(planned, failed)
 
     def test_every_kind_of_every_stack_is_planned_and_look_alikes_twice(self):
@@ -135,6 +139,33 @@ class List(Folder):
         _, made = self.make(Engine(bad=("slow",)), kinds=("slow",), seed=7)
         self.assertIn("not made: two slow seed 7: it died", real.text(made))
 
+    def test_what_fails_is_tried_again_as_often_as_said(self):
+        engine = Engine(bad=("slow",))
+        _, made = self.make(engine, tries=3)
+        self.assertEqual(engine.ran.count(("one", "slow", 1)), 3)
+        self.assertEqual(engine.ran.count(("one", "healthy", 1)), 1)
+        self.assertEqual(len(made["failed"]), 2)
+
+    def test_a_case_of_a_busy_machine_is_counted_or_made_again(self):
+        _, made = self.make(Engine(busy=("warm-up",)))
+        self.assertEqual(made["disturbed"], ["one/warm-up-1"])
+        self.assertIn("1 of them were made while other programs", real.text(made))
+        shutil.rmtree(self.folder / "one")
+        engine = Engine(busy=("warm-up",))
+        _, made = self.make(engine, tries=2, limit=0.5)
+        self.assertEqual((engine.ran.count(("one", "warm-up", 1)), engine.ran.count(("one", "healthy", 1))), (2, 1))
+        self.assertEqual((made["disturbed"], made["failed"]), ([], []))
+        shutil.rmtree(self.folder / "one")
+        _, made = self.make(Engine(busy=("warm-up",)), tries=1, limit=0.5)
+        self.assertIn("other programs used 1.5 processors", made["failed"][0]["why"])
+        self.assertFalse((self.folder / "one" / "warm-up-1").exists())
+
+    def test_other_work_that_is_the_fault_is_no_disturbance(self):
+        stacks = [stack("one", fault("hogs", {"layer": "host"}))]
+        planned = real.plan(stacks, self.folder)
+        self.assertEqual(real.make(stacks, planned, Engine(busy=("hogs",)), say=lambda text: None, limit=0.5), {})
+        self.assertEqual(real.summary(planned, {})["disturbed"], [])
+
     def test_kinds_that_no_stack_has_are_refused(self):
         with self.assertRaisesRegex(LabError, "nonsense"):
             real.plan(self.stacks, self.folder, kinds=("nonsense",))
@@ -191,7 +222,7 @@ class Table(Folder):
         self.assertEqual(killed["shown_by"], ["logs"])
         self.assertIsNone(healthy["shown_by"])
         text = visible.text(visible.by_kind(rows), rows)
-        self.assertIn("1 of 1 alarm", text)
+        self.assertIn("alarm 1 of 1", text)
         self.assertIn("all: 2 of 2 faults found, 2 with the right class; 1 of 1 others gave a false alarm", text)
 
     def test_accepted_classes_count_and_what_only_the_whole_shows_is_said(self):
