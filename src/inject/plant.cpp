@@ -21,16 +21,29 @@ class Planner {
 
   base::Result<Planted> Plan() {
     const auto& kinds = PlantKinds();
-    const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const PlantKind& kind) { return plant_.fault == kind.name; });
-    if (!known) return Usage(fmt::format("no fault is called \"{}\"; \"teller lab list\" names those that can be planted", plant_.fault));
+    const bool known =
+        std::any_of(kinds.begin(), kinds.end(), [&](const PlantKind& kind) { return plant_.fault == kind.name; });
+    if (!known)
+      return Usage(
+          fmt::format("no fault is called \"{}\"; \"teller lab list\" names those that can be planted", plant_.fault));
     if (run_.trees.steps.empty()) return Usage("the run has no steps, so there is nothing to put a fault into");
+    // A label that names a fault which changes nothing would be wrong.
+    if (Scaled() && plant_.scale <= 1)
+      return Usage("a scale of 1 changes nothing; take more than 1, or --fault none for a control");
+    if (plant_.fault == "pause" && plant_.length <= 0)
+      return Usage("a pause of no length changes nothing; take a longer one, or --fault none for a control");
     TELLER_TRY(ChooseRank());
     TELLER_TRY(ChooseSteps());
     Label& label = planted_.label;
-    label.is_fault = true;
     label.kind = plant_.fault;
     label.stack = run_.store.processes[process_.value()].engine;
     label.world_size = std::max<int64_t>(1, WorldSize());
+    if (plant_.fault == "none") {
+      label.fault = FaultClass::kNotAFault;
+      label.visible_in.emplace();
+      return std::move(planted_);
+    }
+    label.is_fault = true;
     label.visible_in = {{"trace"}};
     label.culprit.emplace();
     if (rank_) label.culprit->rank = *rank_;
@@ -48,6 +61,8 @@ class Planner {
 
  private:
   static base::Error Usage(std::string text) { return {base::Code::kUsage, std::move(text)}; }
+
+  bool Scaled() const { return plant_.fault != "pause" && plant_.fault != "none"; }
 
   std::set<int> Ranks() const {
     std::set<int> ranks;
@@ -69,7 +84,8 @@ class Planner {
   base::Status ChooseRank() {
     const std::set<int> ranks = Ranks();
     if (plant_.rank) {
-      if (ranks.count(*plant_.rank) == 0) return base::Error{base::Code::kNotFound, fmt::format("no step of rank {} in this run", *plant_.rank)};
+      if (ranks.count(*plant_.rank) == 0)
+        return base::Error{base::Code::kNotFound, fmt::format("no step of rank {} in this run", *plant_.rank)};
       rank_ = plant_.rank;
     } else if (!ranks.empty()) {
       auto chosen = ranks.begin();
@@ -90,13 +106,15 @@ class Planner {
       if (run_.trees.steps[s].process == process_) mine.push_back(s);
     }
     const uint32_t first = plant_.first_step.value_or(run_.trees.steps[mine[mine.size() / 3]].index);
-    const uint32_t last = plant_.last_step.value_or(plant_.first_step ? *plant_.first_step : run_.trees.steps[mine[mine.size() * 2 / 3]].index);
+    const uint32_t last = plant_.last_step.value_or(
+        plant_.first_step ? *plant_.first_step : run_.trees.steps[mine[mine.size() * 2 / 3]].index);
     for (const uint32_t s : mine) {
       if (run_.trees.steps[s].index >= first && run_.trees.steps[s].index <= last) planted_.steps.push_back(s);
     }
     if (!planted_.steps.empty()) return {};
-    return base::Error{base::Code::kNotFound, fmt::format("no step from {} to {}; there are {} from {} to {}", first, last, mine.size(),
-                                                         run_.trees.steps[mine.front()].index, run_.trees.steps[mine.back()].index)};
+    return base::Error{base::Code::kNotFound,
+                       fmt::format("no step from {} to {}; there are {} from {} to {}", first, last, mine.size(),
+                                   run_.trees.steps[mine.front()].index, run_.trees.steps[mine.back()].index)};
   }
 
   base::Status SlowOperator() {
@@ -105,7 +123,8 @@ class Planner {
     const auto name = finder.FindName(planted_.steps, plant_.op);
     if (!name) return name.error();
     for (const uint32_t step : planted_.steps) {
-      for (const trace::SpanRow call : finder.CallsIn(step, *name).calls) finder.Scale(call, plant_.scale, planted_.changes);
+      for (const trace::SpanRow call : finder.CallsIn(step, *name).calls)
+        finder.Scale(call, plant_.scale, planted_.changes);
     }
     planted_.op = run_.store.text(*name);
     Label& label = planted_.label;
@@ -119,7 +138,8 @@ class Planner {
   base::Status Straggler() {
     for (uint32_t t = 0; t < run_.store.tracks.size(); ++t) {
       if (run_.store.tracks[t].process != process_) continue;
-      planted_.changes.times.push_back({trace::TrackRow(t), planted_.label.window->begin, planted_.label.window->end, plant_.scale});
+      planted_.changes.times.push_back(
+          {trace::TrackRow(t), planted_.label.window->begin, planted_.label.window->end, plant_.scale});
     }
     Label& label = planted_.label;
     label.fault = FaultClass::kStragglerRank;
@@ -138,7 +158,8 @@ class Planner {
       if (track.process != process_ || track.is_stream) continue;
       for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
         const base::Nanos begin = run_.store.spans.begin[row];
-        if (begin > step.begin && begin < step.end && run_.store.kind(row) != trace::SpanKind::kProfiler) rows.push_back(row);
+        if (begin > step.begin && begin < step.end && run_.store.kind(row) != trace::SpanKind::kProfiler)
+          rows.push_back(row);
       }
       if (!rows.empty()) break;  // one thread: what stops it stops what waits for it
     }
@@ -187,6 +208,7 @@ class Planner {
 
 const std::vector<PlantKind>& PlantKinds() {
   static const std::vector<PlantKind> kinds = {
+      {"none", "nothing: a control that went through the same re-timing"},
       {"slow-operator", "every call of one operator on one rank takes longer (--op, --scale)"},
       {"straggler", "everything on one rank takes longer (--scale)"},
       {"pause", "one process stands still once (--length)"},
@@ -195,6 +217,8 @@ const std::vector<PlantKind>& PlantKinds() {
   return kinds;
 }
 
-base::Result<Planted> PlanFault(const engine::Run& run, const Plant& plant) { return Planner(run, plant).Plan(); }
+base::Result<Planted> PlanFault(const engine::Run& run, const Plant& plant) {
+  return Planner(run, plant).Plan();
+}
 
 }  // namespace teller::inject

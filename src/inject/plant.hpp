@@ -12,12 +12,12 @@ namespace teller::inject {
 
 /// A fault to put into a recorded run.
 struct Plant {
-  std::string fault;           ///< one of PlantKinds()
-  std::optional<int> rank;     ///< whose; chosen by the seed when not given
-  std::optional<int> peer;     ///< slow-link: the other end; any when not given
-  std::string op;              ///< slow-operator: name, or a part that fits one only
-  double scale = 3;            ///< slow-operator, straggler, slow-link: factor, >= 1
-  base::Nanos length = 250 * base::kMilli;  ///< pause
+  std::string fault;                        ///< one of PlantKinds()
+  std::optional<int> rank;                  ///< whose; chosen by the seed when not given
+  std::optional<int> peer;                  ///< slow-link: the other end; any when not given
+  std::string op;                           ///< slow-operator: name, or a part that fits one only
+  double scale = 3;                         ///< slow-operator, straggler, slow-link: factor, > 1
+  base::Nanos length = 250 * base::kMilli;  ///< pause; > 0
   std::optional<uint32_t> first_step;       ///< index; by default the run's middle third
   std::optional<uint32_t> last_step;
   uint64_t seed = 1;
@@ -29,7 +29,8 @@ struct PlantKind {
 };
 const std::vector<PlantKind>& PlantKinds();
 
-/// What to change, and the truth about it. Times of the label's window are recorded ones: they move with the replay.
+/// What to change, and the truth about it ("none": no changes, no culprit, no window). Times of the label's window are
+/// recorded ones: they move with the replay.
 struct Planted {
   retime::Changes changes;
   Label label;
@@ -37,7 +38,8 @@ struct Planted {
   std::string op;               ///< full name
 };
 
-/// Plans the fault. Errors: kUsage (no such fault, a fault that this run cannot have), kNotFound (rank, step, operator).
+/// Plans the fault. Errors: kUsage (no such fault, a fault that this run cannot have), kNotFound (rank, step,
+/// operator).
 base::Result<Planted> PlanFault(const engine::Run& run, const Plant& plant);
 
 }  // namespace teller::inject

@@ -118,6 +118,8 @@ class Maker {
 
   void MoveLabel() {
     made_.label = planted_.label;
+    CompareTimes();
+    if (!made_.label.window) return;
     Interval& window = *made_.label.window;
     if (plant_.fault == "pause") {
       const trace::SpanRow row = planted_.changes.pauses.front().before;
@@ -126,6 +128,10 @@ class Maker {
     } else {
       window = {Moved(planted_.steps.front()).begin, Moved(planted_.steps.back()).end};
     }
+  }
+
+  /// How long the steps of the process take, recorded and changed.
+  void CompareTimes() {
     const trace::Step& first = run_.trees.steps[planted_.steps.front()];
     for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) {
       if (run_.trees.steps[s].process != first.process) continue;
@@ -152,6 +158,26 @@ class Maker {
     return steps;
   }
 
+  Json CulpritJson() const {
+    if (!made_.label.culprit) return nullptr;
+    const LabelCulprit& culprit = *made_.label.culprit;
+    return {{"rank", OrNull(culprit.rank)},
+            {"process", OrNull(culprit.process)},
+            {"layer", culprit.layer},
+            {"operator", OrNull(culprit.op)},
+            {"module", nullptr},
+            {"function", nullptr},
+            {"log_record", nullptr}};
+  }
+
+  /// What the recorded run is called: its folder, not the one of its traces.
+  std::string RunName() const {
+    fs::path path = fs::path(root_).lexically_normal();
+    if (path.filename().empty()) path = path.parent_path();
+    if (path.filename() == "traces" && path.has_parent_path()) path = path.parent_path();
+    return path.filename().string();
+  }
+
   base::Status WriteLabel(const fs::path& path, const std::string& name) const {
     const Label& label = made_.label;
     Json accepted = Json::array();
@@ -159,10 +185,12 @@ class Maker {
     Json activations = Json::array();
     for (const Interval& interval : label.activations) activations.push_back({interval.begin, interval.end});
     Json victims = Json::array();
-    const LabelCulprit& culprit = *label.culprit;
     for (int64_t rank = 0; rank < label.world_size; ++rank) {
-      if (culprit.rank && rank != *culprit.rank) victims.push_back(rank);
+      if (label.culprit && label.culprit->rank && rank != *label.culprit->rank) victims.push_back(rank);
     }
+    Json params = {{"run", RunName()}};
+    if (label.is_fault && plant_.fault != "pause") params["scale"] = plant_.scale;
+    if (plant_.fault == "pause") params["length_ns"] = plant_.length;
     const Json json = {{"schema", "teller.label/1"},
                        {"case", name},
                        {"is_fault", label.is_fault},
@@ -172,25 +200,18 @@ class Maker {
                        {"stack", label.stack},
                        {"source", "retimed"},
                        {"world_size", label.world_size},
-                       {"culprit",
-                        {{"rank", OrNull(culprit.rank)},
-                         {"process", OrNull(culprit.process)},
-                         {"layer", culprit.layer},
-                         {"operator", OrNull(culprit.op)},
-                         {"module", nullptr},
-                         {"function", nullptr},
-                         {"log_record", nullptr}}},
+                       {"culprit", CulpritJson()},
                        {"accept_ranks", label.accepted_ranks.empty() ? Json(nullptr) : Json(label.accepted_ranks)},
                        {"victims", std::move(victims)},
-                       {"t_start_ns", label.window->begin},
-                       {"t_end_ns", label.window->end},
+                       {"t_start_ns", label.window ? Json(label.window->begin) : Json(nullptr)},
+                       {"t_end_ns", label.window ? Json(label.window->end) : Json(nullptr)},
                        {"intervals_ns", std::move(activations)},
-                       {"abnormal_steps", AbnormalSteps()},
+                       {"abnormal_steps", label.is_fault ? AbnormalSteps() : Json(nullptr)},
                        {"ignore_steps", Json::array()},
                        {"observer_ns", Json::array()},
                        {"visible_in", *label.visible_in},
                        {"seed", plant_.seed},
-                       {"params", {{"scale", plant_.scale}, {"length_ns", plant_.length}}}};
+                       {"params", std::move(params)}};
     Output output(path);
     TELLER_TRY(output.Write(json.dump(1, ' ', true, Json::error_handler_t::replace) + "\n"));
     return output.Close();

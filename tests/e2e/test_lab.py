@@ -1,11 +1,15 @@
 """The fault laboratory's own verbs: planting faults into recorded runs, and checking labelled cases."""
 import gzip
 import json
+import os
 import pathlib
+import shutil
+import subprocess
+import sys
 import unittest
 
 import jsonschema
-from harness import DEMO, ROOT, SHARED, Case, teller
+from harness import DEMO, ROOT, SHARED, TELLER, Case, teller
 
 LABEL_SCHEMA = json.loads((ROOT / "docs" / "reference" / "teller.label-1.schema.json").read_text())
 
@@ -63,8 +67,9 @@ class Retime(Case):
             self.assertEqual(path.read_bytes().replace(b'"case": "case"', b""),
                              (again / path.relative_to(folder)).read_bytes().replace(b'"case": "again"', b""))
 
-    def test_factor_one_moves_little(self):
-        folder, _ = self.retime(DEMO, "--fault", "straggler", "--rank", 0, "--scale", 1)
+    def test_a_control_moves_little_and_is_no_fault(self):
+        folder, label = self.retime(DEMO, "--fault", "none")
+        self.assertEqual([label[key] for key in ("is_fault", "fault_class", "culprit", "t_start_ns", "abnormal_steps")], [False, "NOT_A_FAULT", None, None, None])
         before, after = spans(DEMO), spans(folder)
         self.assertEqual([name for name, _ in before], [name for name, _ in after])
         total = sum(duration for _, duration in before)
@@ -78,7 +83,10 @@ class Retime(Case):
                             (("--fault", "straggler", "--first-step", 9999), "no step from 9999"),
                             (("--fault", "pause", "--length", "soon"), "no duration"),
                             (("--fault", "straggler", "--scale", "nan"), "scale"),
-                            (("--fault", "straggler", "--scale", "0.5"), "scale")):
+                            (("--fault", "straggler", "--scale", "0.5"), "scale"),
+                            (("--fault", "straggler", "--scale", "1"), "changes nothing"),
+                            (("--fault", "slow-operator", "--op", "aten::mm", "--scale", "1"), "changes nothing"),
+                            (("--fault", "pause", "--length", "0ms"), "changes nothing")):
             with self.subTest(args=args):
                 message, _ = self.retime(DEMO, *args, status=2)
                 self.assertIn(words, message)
@@ -97,6 +105,40 @@ class Retime(Case):
 
 
 class Check(Case):
+    def case(self, name, **changes):
+        """The bundled run with a label that is right except for the changes."""
+        shutil.copytree(DEMO, self.folder / name)
+        begin = json.loads(teller("diagnose", DEMO, "--format", "json").stdout)["input"]["begin_ns"]
+        label = {"schema": "teller.label/1", "is_fault": True, "fault_class": "KERNEL_REGRESSION", "fault_kind": "slow", "world_size": 3, "stack": "torch",
+                 "seed": 1, "culprit": {"rank": 2, "layer": "op", "operator": "aten::mm"}, "t_start_ns": begin + 10**6, "t_end_ns": begin + 2 * 10**6,
+                 "visible_in": ["trace"], **changes}
+        self.write(f"{name}/label.json", json.dumps(label))
+        return label
+
+    def test_each_wrong_label_gets_one_line_that_says_why(self):
+        label = self.case("right")
+        begin, end = label["t_start_ns"], label["t_end_ns"]
+        control = {"is_fault": False, "fault_class": "NOT_A_FAULT", "t_start_ns": None, "t_end_ns": None, "visible_in": []}
+        for name, changes, words in (
+                ("early", {"t_start_ns": begin - 3600 * 10**9}, "the window lies outside the run"),
+                ("late", {"t_end_ns": end + 3600 * 10**9}, "the window lies outside the run"),
+                ("class", {"fault_class": "GREMLINS"}, 'unknown class "GREMLINS"'),
+                ("accepted", {"accept_classes": ["GREMLINS"]}, 'unknown class "GREMLINS"'),
+                ("spans", {"visible_in": ["trace", "spans"]}, 'visible in "spans", but the file for it is missing'),
+                ("rank", {"culprit": {"rank": 3, "layer": "op"}}, "names rank 3, but the run has 3 ranks"),
+                ("victim", {"victims": [7]}, "names rank 7, but the run has 3 ranks"),
+                ("culprit", control, "a culprit on a case that is no fault")):
+            with self.subTest(name):
+                self.case(name, **changes)
+                done = teller("lab", "check", self.folder / name)
+                self.assertEqual(done.returncode, 2, done.stdout)
+                lines = done.stdout.decode().splitlines()
+                self.assertEqual(len(lines), 2, lines)
+                self.assertIn(words, lines[0])
+                self.assertIn(name, lines[0])
+                self.assertEqual(lines[1], "1 case checked, 1 with problems")
+        self.assertEqual(teller("lab", "check", self.folder / "right").returncode, 0)
+
     def test_problems_are_one_line_each(self):
         self.write("a/label.json", json.dumps({"schema": "teller.label/1", "is_fault": False, "fault_class": "NOT_A_FAULT",
                                                "fault_kind": "none", "world_size": 1, "culprit": {"layer": "op"}}))
@@ -124,6 +166,45 @@ class Check(Case):
         self.assertEqual(done.returncode, 0)
         for fault in ("slow-operator", "straggler", "pause", "slow-link"):
             self.assertIn(fault, done.stdout.decode())
+
+
+class Python(Case):
+    """Verbs that are handed to the laboratory's part in Python."""
+
+    def run_copy(self, *args, **env):
+        """The program where it has been installed, away from its sources."""
+        program = self.folder / "usr/bin/teller"
+        if not program.exists():
+            program.parent.mkdir(parents=True)
+            shutil.copy(TELLER, program)
+        clean = {key: value for key, value in os.environ.items() if key not in ("TELLER_LAB_PATH", "PYTHONPATH")}
+        return subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, cwd=self.folder, env={**clean, **env})
+
+    def expect_one_line(self, done, words):
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def test_without_the_laboratory_an_error_says_what_to_do(self):
+        self.expect_one_line(self.run_copy("lab", "run", "vllm", "--fault", "healthy", "-o", "case"), "TELLER_LAB_PATH")
+        self.expect_one_line(self.run_copy("lab", "run", TELLER_LAB_PATH=str(self.folder)), "no lab/__main__.py in it")
+        listed = self.run_copy("lab", "list")
+        self.assertEqual(listed.returncode, 0)
+        self.assertIn("slow-operator", listed.stdout)
+        self.assertIn("not known", listed.stdout)
+
+    def test_it_is_found_beside_the_program_or_where_it_is_said_to_be(self):
+        alone = subprocess.run([sys.executable, "-m", "lab", "list"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn(alone, teller("lab", "list").stdout.decode())
+        self.assertIn(alone, self.run_copy("lab", "list", TELLER_LAB_PATH=str(ROOT)).stdout)
+        shutil.copytree(ROOT / "lab", self.folder / "usr/share/teller/lab", ignore=shutil.ignore_patterns("__pycache__"))
+        self.assertIn(alone, self.run_copy("lab", "list").stdout)
+
+    def test_words_that_it_does_not_know_are_one_line(self):
+        self.write("lab/__main__.py", "raise SystemExit(7)")  # not ours: it only lies where the user is
+        for args in (("gremlins",), ("setup", "gremlins"), ("run", "vllm"), ("retimed",), ("leak",), ("baselines", "gremlins")):
+            with self.subTest(args):
+                self.expect_one_line(self.run_copy("lab", *args, TELLER_LAB_PATH=str(ROOT)), "lab: ")
 
 
 if __name__ == "__main__":
