@@ -1,5 +1,4 @@
-"""The fault laboratory's command line: ./dev lab VERB."""
-import argparse
+"""The fault laboratory's command line: ./dev lab VERB, or teller lab VERB."""
 import json
 import os
 import pathlib
@@ -8,7 +7,7 @@ import sys
 
 from lab import real, stacks, visible
 from lab.course import Runner
-from lab.errors import LabError
+from lab.errors import LabError, Parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -42,12 +41,31 @@ def plan(args, faults):
     return [(kind, seed, out / f"{kind}-{seed}") for kind, seed in pairs]
 
 
+# Verbs with a command line of their own: name -> (module, what it does).
+MODULES = {
+    "baselines": ("lab.baselines", "say which baselines the scorer knows"),
+    "leak": ("lab.leak", "say whether a set of cases gives its answers away by other things than its faults"),
+    "retimed": ("lab.retimed", "make a seeded set of cases of recorded runs"),
+}
+
+
+def run_module(verb, args):
+    from importlib import import_module
+    if verb == "baselines":
+        return import_module("lab.baselines.__main__").main(args or ["list"])
+    return import_module(MODULES[verb][0]).main(args)
+
+
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="./dev lab", description="Labelled runs from real engines on this machine.")
-    verbs = parser.add_subparsers(dest="verb", required=True)
+    parser = Parser(prog="lab", description="Labelled runs from real engines on this machine.",
+                    epilog="The program's own verbs: list, check, retime, simulate, score (teller lab VERB --help).")
+    verbs = parser.add_subparsers(dest="verb", required=True, parser_class=Parser)
+    for verb, (_, about) in MODULES.items():
+        verbs.add_parser(verb, help=about)
+    verbs.add_parser("help", help="say this")
     verbs.add_parser("list", help="stacks and the faults they can have")
     setup = verbs.add_parser("setup", help="install a stack into the cache folder")
-    setup.add_argument("stack", choices=sorted(stacks.ALL))
+    setup.add_argument("stack", choices=[*sorted(stacks.ALL), "baselines"])
     run = verbs.add_parser("run", help="make cases")
     every = verbs.add_parser("real", help="make every kind of case of every stack; goes on where an earlier call stopped")
     table = verbs.add_parser("visible", help="which faults show in which kind of input")
@@ -69,6 +87,8 @@ def parse(argv):
     for verb in (every, table):
         verb.add_argument("--format", choices=("text", "json"), default="text")
     run.add_argument("--no-profile", action="store_true", help="record no trace")
+    if argv == ["help"]:
+        argv = ["--help"]
     return parser.parse_args(argv)
 
 
@@ -99,11 +119,15 @@ VERBS = {"run": make_run, "real": make_real, "visible": show_visible}
 
 
 def main(argv):
-    args = parse(argv)
     try:
+        if argv and argv[0] in MODULES:
+            return run_module(argv[0], argv[1:])
+        args = parse(argv)
         if args.verb == "list":
             show_list()
             return 0
+        if args.verb == "setup" and args.stack == "baselines":
+            return run_module("baselines", ["setup"])
         if args.verb == "setup":
             stacks.ALL[args.stack].setup.install(say)
             return 0

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/lab_python.hpp"
 #include "cli/lab_score.hpp"
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
@@ -54,7 +55,14 @@ int Run(const CommonOptions& common, const LabListOptions&) {
   for (const inject::sim::KindInfo& kind : inject::sim::Kinds()) {
     text += fmt::format("  {:<18} {:<20} {}\n", kind.name, trace::Name(kind.fault), kind.what);
   }
+  text += "\nStacks that run on this machine, and the faults that they can have:\n";
+  const auto stacks = ListOfLabPython();
+  text += stacks ? *stacks : "  not known: " + stacks.error().message + "\n";
   return Finish(Print(common, text), kDone);
+}
+
+int Run(const CommonOptions&, const LabPythonOptions& what) {
+  return RunLabPython(what.args);
 }
 
 int Run(const CommonOptions& common, const LabCheckOptions&) {
@@ -88,6 +96,11 @@ int Run(const CommonOptions& common, const LabRetimeOptions& what) {
   const auto made = inject::MakeRetimedCase(*run, common.paths.front(), *plant, common.output);
   if (!made) return Fail(made.error().Text());
   if (common.quiet) return kDone;
+  if (!made->label.culprit) {
+    Say(fmt::format("{}: a control; {} with {} moved", common.output, report::Count(made->files, "trace"),
+                    report::Count(made->events.moved, "span")));
+    return kDone;
+  }
   const inject::LabelCulprit& culprit = *made->label.culprit;
   Say(fmt::format("{}: {} of {}{}; {} with {} moved; its steps take {} instead of {}", common.output, what.fault,
                   culprit.rank ? fmt::format("rank {}", *culprit.rank) : "the process",
@@ -135,6 +148,7 @@ int Run(const CommonOptions&, const What&) {
 
 bool IsLab(const Command& command) {
   return std::holds_alternative<LabListOptions>(command.what) ||
+         std::holds_alternative<LabPythonOptions>(command.what) ||
          std::holds_alternative<LabCheckOptions>(command.what) ||
          std::holds_alternative<LabRetimeOptions>(command.what) ||
          std::holds_alternative<LabSimulateOptions>(command.what) ||

@@ -3,11 +3,13 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/lab_python.hpp"
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
 #include "inject/draft.hpp"
 #include "report/diagnosis_json.hpp"
 #include "score/json_file.hpp"
+#include "score/method.hpp"
 #include "score/score.hpp"
 #include "score/show.hpp"
 
@@ -32,6 +34,16 @@ std::vector<std::string> Split(const std::vector<std::string>& texts) {
     }
   }
   return out;
+}
+
+/// Whether the laboratory knows those methods that are neither built in nor commands; it says itself when it does not.
+bool KnowBaselines(const std::vector<std::string>& methods) {
+  std::string names;
+  for (const std::string& name : methods) {
+    if (name != "teller" && score::IsMethodName(name)) names += " " + name;
+  }
+  const auto command = LabPythonCommand("lab.baselines known");
+  return names.empty() || !command || std::system((*command + names).c_str()) == 0;
 }
 
 base::Status WriteResults(const score::Scores& scores, const std::string& text, const fs::path& folder,
@@ -60,7 +72,8 @@ int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
   score::ScoreOptions options;
   options.roots = common.paths;
   options.methods = Split(what.methods.empty() ? std::vector<std::string>{"teller"} : what.methods);
-  if (const char* baselines = std::getenv("TELLER_BASELINES")) options.baselines = baselines;
+  if (!KnowBaselines(options.methods)) return kFailed;
+  if (auto baselines = LabPythonCommand("lab.baselines run")) options.baselines = std::move(*baselines);
   options.split = what.split;
   options.seed = what.seed;
   options.resamples = what.resamples;

@@ -255,6 +255,7 @@ void AddScore(CLI::App& lab, All& all) {
 
 void AddLab(CLI::App& app, All& all) {
   CLI::App* lab = app.add_subcommand("lab", "Fault laboratory: labelled cases");
+  lab->footer("Other commands (setup, run, ...) are those of the laboratory's part in Python: teller lab help");
   lab->require_subcommand(1);
   CLI::App* list = lab->add_subcommand("list", "Say which faults can be made");
   list->add_option("-o,--output", all.common.output, "Write here instead of standard output")->type_name("FILE");
@@ -311,6 +312,15 @@ Command Chosen(const CLI::App& app, All& all) {
   return command;
 }
 
+/// Verbs of `lab` that are not the program's own belong to the laboratory's part in Python, which knows its arguments.
+std::optional<LabPythonOptions> HandedOver(int argc, const char* const* argv) {
+  if (argc < 3 || std::string_view(argv[1]) != "lab" || argv[2][0] == '-' || argv[2][0] == '\0') return {};
+  for (const std::string_view own : {"list", "check", "retime", "simulate", "score"}) {
+    if (own == argv[2]) return {};
+  }
+  return LabPythonOptions{.args = {argv + 2, argv + argc}};
+}
+
 /// CLI11 only says that a command is missing, not which word is none.
 std::string UnknownWord(const CLI::App& app, int argc, const char* const* argv) {
   const auto chosen = app.get_subcommands();
@@ -344,6 +354,8 @@ Parsed Refused(const std::string& why) {
 }  // namespace
 
 Parsed ParseArguments(int argc, const char* const* argv) {
+  if (auto python = HandedOver(argc, argv))
+    return {.command = Command{.common = {}, .what = std::move(*python)}, .text = {}, .error = {}};
   All all;
   CLI::App app(kAbout, "teller");
   app.set_version_flag("--version", std::string("teller ") + report::kVersion);

@@ -66,6 +66,11 @@ struct ExportOptions {
 
 struct LabListOptions {};
 
+/// A verb of the laboratory's part in Python, with its arguments as they are.
+struct LabPythonOptions {
+  std::vector<std::string> args;
+};
+
 struct LabCheckOptions {};
 
 struct LabRetimeOptions {
@@ -139,9 +144,9 @@ struct LabSimulateOptions {
 struct Command {
   CommonOptions common;
   std::variant<DiagnoseOptions, InspectOptions, TreeOptions, LogsOptions, RequestsOptions, RequestOptions,
-               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabCheckOptions, LabRetimeOptions,
-               LabSimulateOptions, LabScoreOptions, TpeTrainOptions, TpeEncodeOptions, TpeDecodeOptions,
-               TpeStatsOptions, TpeDumpOptions, TpeSweepOptions>
+               WhatIfOptions, ExportOptions, GraphsLearnOptions, LabListOptions, LabPythonOptions, LabCheckOptions,
+               LabRetimeOptions, LabSimulateOptions, LabScoreOptions, TpeTrainOptions, TpeEncodeOptions,
+               TpeDecodeOptions, TpeStatsOptions, TpeDumpOptions, TpeSweepOptions>
       what;
 };
 

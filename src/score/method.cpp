@@ -20,16 +20,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-bool IsName(const std::string& name) {
-  if (name.empty() || name.size() > 60) return false;
-  for (const char c : name) {
-    const bool good =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-    if (!good) return false;
-  }
-  return true;
-}
-
 Json ToJson(const Lesson& lesson) {
   const inject::Label& label = lesson.truth->label;
   Json accepted = Json::array();
@@ -53,6 +43,16 @@ Json ToJson(const Lesson& lesson) {
 
 }  // namespace
 
+bool IsMethodName(const std::string& name) {
+  if (name.empty() || name.size() > 60) return false;
+  for (const char c : name) {
+    const bool good =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    if (!good) return false;
+  }
+  return true;
+}
+
 base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& texts, const std::string& baselines) {
   std::vector<Method> methods;
   std::set<std::string> names;
@@ -62,7 +62,7 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
     const auto refuse = [&](const std::string& why) {
       return base::Error{.code = base::Code::kUsage, .message = "method \"" + text + "\": " + why};
     };
-    if (!IsName(method.name)) return refuse("a name has letters, digits, - and _, at most 60");
+    if (!IsMethodName(method.name)) return refuse("a name has letters, digits, - and _, at most 60");
     if (!names.insert(method.name).second) return refuse("is given twice");
     if (equals != std::string::npos) {
       method.command = text.substr(equals + 1);
@@ -70,7 +70,9 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
       if (method.command.empty()) return refuse("no command behind =");
     } else if (method.name != "teller") {
       if (baselines.empty())
-        return refuse("is not built in; \"./dev lab score\" knows the baselines, NAME=COMMAND names one of your own");
+        return refuse(
+            "is not built in, and the laboratory's baselines are not beside this program (TELLER_LAB_PATH); "
+            "NAME=COMMAND names one of your own");
       method.command = baselines + " " + method.name;
     }
     methods.push_back(std::move(method));

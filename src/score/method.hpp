@@ -17,8 +17,11 @@ struct Method {
   bool wants_copies = true;  ///< reads the inputs themselves, not only their features
 };
 
+/// Letters, digits, - and _, at most 60: what a shell and a file system take as it is.
+bool IsMethodName(const std::string& name);
+
 /// Built in: "teller". "NAME=COMMAND" names an outside one; any other name is asked of `baselines` ("COMMAND NAME
-/// TASK"), which is what `./dev lab score` sets. Errors: kUsage (no such method, an empty or doubled name).
+/// TASK"), the laboratory. Errors: kUsage (no such method, an empty or doubled name).
 base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& texts, const std::string& baselines);
 
 /// What is told to a method about one case to learn from.
