@@ -94,4 +94,34 @@ class OneClass(Vectors):
         return -OneClassSVM(nu=params["nu"], gamma="scale").fit(rows).decision_function(rows)
 
 
-METHODS = (Mixture(), IsolationForest(), LocalOutlier(), OneClass())
+class Distributions(Vectors):
+    """Detectors of PyOD without parameters to choose, which scikit-learn does not have: how far each value lies in the tails."""
+    grid = ({},)
+    defaults = (30.0, 30.0)
+
+    @classmethod
+    def unusual(cls, rows, params):
+        return cls.detector().fit(rows).decision_scores_
+
+
+class Ecod(Distributions):
+    name = "ecod"
+    about = "PyOD's ECOD: tails of each value's empirical distribution in a run"
+
+    @staticmethod
+    def detector():
+        from pyod.models.ecod import ECOD
+        return ECOD()
+
+
+class Copod(Distributions):
+    name = "copod"
+    about = "PyOD's COPOD: tails of an empirical copula of a run's steps"
+
+    @staticmethod
+    def detector():
+        from pyod.models.copod import COPOD
+        return COPOD()
+
+
+METHODS = (Mixture(), IsolationForest(), LocalOutlier(), OneClass(), Ecod(), Copod())

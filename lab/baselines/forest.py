@@ -1,5 +1,7 @@
 """Learned baselines: a random forest on everything, and what must not work."""
 import random
+import re
+import zlib
 
 import numpy as np
 
@@ -130,11 +132,18 @@ class NamesAndSizes(Learned):
         out = []
         for kind in kinds:
             some = [f for f in case.files if f["kind"] == kind]
-            out += [len(some), sum(f["bytes"] for f in some), sum(f["records"] for f in some), sum(len(f["path"]) for f in some)]
-        sizes = [f["bytes"] for f in case.files]
-        first = max(range(len(sizes)), key=lambda i: sizes[i]) if sizes else -1
+            sizes, records = [f["bytes"] for f in some] or [0], [f["records"] for f in some] or [0]
+            # Which file of its kind is the largest could give the culprit away.
+            out += [len(some), sum(sizes), max(sizes), sizes.index(max(sizes)), sizes.index(min(sizes)), sum(records), records.index(max(records)),
+                    records.index(min(records)), sum(sizes) / max(1, sum(records)), sum(len(f["path"]) for f in some)]
+        # Names: how often each of 16 groups of words stands in them. Order: of the files as they were read, and of the ranks.
+        words = [0] * 16
+        for file in case.files:
+            for word in re.split(r"[^a-z]+", file["path"].lower()):
+                words[zlib.crc32(word.encode()) % 16] += 1
+        order = zlib.crc32(" ".join(f["kind"] for f in case.files).encode()) % 97
         number = int("".join(c for c in case.name if c.isdigit()) or 0)
-        return [*out, first, len(case.time), len(case.logs), len(case.ranks), len(case.collectives), number]
+        return [*out, *words, order, *(list(case.ranks) + [-1] * 4)[:4], len(case.time), len(case.logs), len(case.ranks), len(case.collectives), number]
 
     def fit(self, train, params, seed):
         from sklearn.ensemble import RandomForestClassifier

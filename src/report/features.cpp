@@ -38,9 +38,10 @@ class Writer {
   Writer(const engine::Run& run, const std::function<base::Status(std::string_view)>& write)
       : run_(run), store_(run.store), write_(write) {}
 
-  base::Status Write() {
+  base::Status Write(bool steps_only) {
     TELLER_TRY(WriteRun());
     TELLER_TRY(WriteSteps());
+    if (steps_only) return {};
     TELLER_TRY(WriteOps());
     TELLER_TRY(WriteCollectives());
     return WriteLogs();
@@ -211,8 +212,9 @@ class Writer {
 
 }  // namespace
 
-base::Status WriteFeatures(const engine::Run& run, const std::function<base::Status(std::string_view)>& write) {
-  return Writer(run, write).Write();
+base::Status WriteFeatures(const engine::Run& run, const std::function<base::Status(std::string_view)>& write,
+                           bool steps_only) {
+  return Writer(run, write).Write(steps_only);
 }
 
 }  // namespace teller::report

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/units.hpp"
 
 namespace teller::score {
@@ -57,6 +59,14 @@ const std::vector<Column>& GroupColumns() {
       {"case F1", "case_f1"}, {"false al.", "false_alarms"}, {"step F1", "step_f1"}, {"F1 at 1 %", "step_f1_at_1"},
       {"op AC@1", "op_ac1"},  {"rank", "rank_ac1"},          {"class", "class_ac1"}, {"all right", "right"}};
   return columns;
+}
+
+std::string CountsText(const std::map<std::string, size_t>& counts) {
+  std::vector<std::pair<std::string, size_t>> list(counts.begin(), counts.end());
+  std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [what, count] : list) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, count);
+  return text;
 }
 
 std::string ValueText(const Figure& figure) {

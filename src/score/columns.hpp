@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct ColumnSet {
 const std::vector<ColumnSet>& ColumnSets();
 /// The few that are shown for every group.
 const std::vector<Column>& GroupColumns();
+
+/// "x1.1-1.5 7, below x1.1 3", most frequent first.
+std::string CountsText(const std::map<std::string, size_t>& counts);
 
 /// "0.93", "-" when absent; durations and bytes with their unit.
 std::string ValueText(const Figure& figure);

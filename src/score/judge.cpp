@@ -51,7 +51,7 @@ class Comparison {
     Classes();
     if (label_.is_fault) Places();
     JudgeCandidates();
-    out_.loss = Loss();
+    FindLoss();
     out_.right = out_.loss.empty();
     return std::move(out_);
   }
@@ -108,18 +108,26 @@ class Comparison {
     }
   }
 
-  std::string Loss() const {
-    if (answer_ == nullptr) return "no answer";
-    if (out_.abstained) return "abstained";
-    if (!label_.is_fault) return out_.flagged ? "false alarm: " + label_.kind : "";
-    if (!out_.flagged) return "missed";
-    if (!Accepted(out_.said_class)) {
-      return fmt::format("class: {} called {}", out_.true_class, out_.said_class.empty() ? "nothing" : out_.said_class);
+  void FindLoss() {
+    out_.loss_what = label_.is_fault ? out_.true_class : label_.kind;
+    if (answer_ == nullptr) {
+      out_.loss = "no answer";
+    } else if (out_.abstained) {
+      out_.loss = "abstained";
+    } else if (!label_.is_fault) {
+      if (out_.flagged) out_.loss = "false alarm";
+    } else if (!out_.flagged) {
+      out_.loss = "missed";
+    } else if (!Accepted(out_.said_class)) {
+      out_.loss = "wrong class";
+      out_.loss_what += " called " + (out_.said_class.empty() ? "nothing" : out_.said_class);
+    } else if (out_.rank_place && out_.rank_place != 1) {
+      out_.loss = "wrong rank";
+    } else if (!out_.rank_place && out_.process_place && out_.process_place != 1) {
+      out_.loss = "wrong process";
+    } else if (out_.op_place && out_.op_place != 1) {
+      out_.loss = "wrong operator";
     }
-    if (out_.rank_place && out_.rank_place != 1) return "wrong rank";
-    if (!out_.rank_place && out_.process_place && out_.process_place != 1) return "wrong process";
-    if (out_.op_place && out_.op_place != 1) return "wrong operator";
-    return {};
   }
 
   const Truth& truth_;
@@ -176,10 +184,11 @@ bool SameName(const std::string& a, const std::string& b) {
 Judged Judge(const Truth& truth, const std::vector<ReadStep>& steps, const Answer* answer) {
   Judged out = Comparison(truth, answer).Compare();
   out.steps = JobSteps(truth, steps, answer);
-  out.effect = truth.label.is_fault ? EffectOf(steps, JudgeSteps(truth, steps)) : "controls";
-  if (out.loss == "missed")
-    out.loss =
-        "missed, its steps take " + (out.effect == "not told" ? "a time not told" : out.effect + " of the usual time");
+  out.effect = !truth.label.is_fault ? "controls" : EffectOf(steps, JudgeSteps(truth, steps));
+  const auto& all = out.steps;
+  const bool told = std::any_of(all.begin(), all.end(), [](const JobStep& step) { return step.abnormal; });
+  const bool hit = std::any_of(all.begin(), all.end(), [](const JobStep& s) { return s.abnormal && s.flagged; });
+  if (out.right && told && !hit) out.loss = "wrong step";
   return out;
 }
 

@@ -37,8 +37,9 @@ struct Judged {
   std::string counted_class;           ///< the same, with classes that are right too counted as the labelled one
   std::string true_class;              ///< observer effects count as NOT_A_FAULT
   bool right = false;  ///< status, and for faults class and place of the first candidate, as far as labelled
-  std::string loss;    ///< why it is not right, in words that group; empty when it is
-  std::string effect;  ///< how far the fault shows in the times of its steps; "controls" without one
+  std::string loss;    ///< why it is not right ("missed", "wrong class", ...), or "wrong step"; empty when all is right
+  std::string loss_what;  ///< more about it, in words that group: the classes, the kind of control
+  std::string effect;     ///< how far the fault shows in the times of its steps; "controls" without one
   std::vector<JudgedCandidate> candidates;  ///< of a case called abnormal
   std::optional<int64_t> wall_ns;
   std::optional<int64_t> peak_bytes;

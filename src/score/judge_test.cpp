@@ -46,9 +46,11 @@ Answer Abnormal(std::vector<Candidate> candidates) {
 }
 
 TEST(Judge, RightWhenClassRankAndOperatorAre) {
-  const Answer answer = Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
+  Answer answer = Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
+  answer.steps = {{6, 1}};  // step 2 of rank 1
   const Judged j = Judge(SlowOperatorOnRank1(), TwoRanks(), &answer);
   EXPECT_TRUE(j.right) << j.loss;
+  EXPECT_EQ(j.loss, "");
   EXPECT_EQ(j.op_place, 1u);
   EXPECT_EQ(j.rank_place, 1u);
   EXPECT_EQ(j.counted_class, "KERNEL_REGRESSION");
@@ -61,15 +63,20 @@ TEST(Judge, EachWayToBeWrongHasItsReason) {
   Answer answer;
   EXPECT_EQ(loss(&answer), "abstained");
   answer.status = AnswerStatus::kNormal;
-  EXPECT_TRUE(loss(&answer).starts_with("missed"));
+  EXPECT_EQ(loss(&answer), "missed");
   answer = Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "PROC_DEATH"}});
-  EXPECT_EQ(loss(&answer), "class: KERNEL_REGRESSION called PROC_DEATH");
+  EXPECT_EQ(loss(&answer), "wrong class");
+  EXPECT_EQ(Judge(truth, TwoRanks(), &answer).loss_what, "KERNEL_REGRESSION called PROC_DEATH");
   answer = Abnormal({{.rank = 0, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
   EXPECT_EQ(loss(&answer), "wrong rank");
   answer = Abnormal({{.rank = 1, .op = "aten::add", .fault_class = "STRAGGLER_RANK"},
                      {.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
   EXPECT_EQ(loss(&answer), "wrong operator");
   EXPECT_EQ(Judge(truth, TwoRanks(), &answer).op_place, 2u);
+  answer = Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
+  answer.steps = {{5, 1}};  // a healthy one
+  EXPECT_EQ(loss(&answer), "wrong step");
+  EXPECT_TRUE(Judge(truth, TwoRanks(), &answer).right);
 }
 
 TEST(Judge, AlarmOnAControlIsALoss) {
@@ -78,7 +85,8 @@ TEST(Judge, AlarmOnAControlIsALoss) {
   truth.label.kind = "long_prefill";
   truth.steps_told = true;
   const Answer answer = Abnormal({});
-  EXPECT_EQ(Judge(truth, TwoRanks(), &answer).loss, "false alarm: long_prefill");
+  EXPECT_EQ(Judge(truth, TwoRanks(), &answer).loss, "false alarm");
+  EXPECT_EQ(Judge(truth, TwoRanks(), &answer).loss_what, "long_prefill");
 }
 
 TEST(Judge, StepsOfAllRanksAreOneStepOfTheJob) {
@@ -98,6 +106,17 @@ TEST(JudgeSteps, WhatTheFaultTouchedWithoutBeingAbnormalIsIgnored) {
   const auto verdicts = JudgeSteps(truth, TwoRanks());
   EXPECT_EQ(verdicts[1], StepTruth::kHealthy);
   EXPECT_EQ(verdicts[2], StepTruth::kAbnormal);
+  EXPECT_EQ(verdicts[3], StepTruth::kIgnored);
+}
+
+TEST(JudgeSteps, AStepThatSomeRankNeverFinishedCountsForNobody) {
+  Truth truth = SlowOperatorOnRank1();
+  truth.abnormal.clear();
+  truth.unfinished = {{200 * kMilli, INT64_MAX}};
+  truth.label.window = inject::Interval{210 * kMilli, 211 * kMilli};
+  const auto verdicts = JudgeSteps(truth, TwoRanks());
+  EXPECT_EQ(verdicts[1], StepTruth::kHealthy);
+  EXPECT_EQ(verdicts[2], StepTruth::kIgnored);
   EXPECT_EQ(verdicts[3], StepTruth::kIgnored);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "base/rng.hpp"
 
@@ -29,16 +30,25 @@ Detection Detect(const Confusion& counts, std::optional<double> prior) {
   return out;
 }
 
-std::vector<uint32_t> OrderByScore(const std::vector<Scored>& items) {
-  std::vector<uint32_t> order(items.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return items[a].score > items[b].score; });
-  return order;
+std::vector<Scored> ByScore(std::vector<Scored> items) {
+  const auto key = [](const Scored& s) { return std::tuple(-s.score, s.cluster, s.positive, s.flagged); };
+  std::sort(items.begin(), items.end(), [&](const Scored& a, const Scored& b) { return key(a) < key(b); });
+  std::vector<Scored> out;
+  for (const Scored& item : items) {
+    if (!out.empty() && key(out.back()) == key(item)) {
+      out.back().count += item.count;
+    } else {
+      out.push_back(item);
+    }
+  }
+  return out;
 }
 
-std::optional<double> AveragePrecision(const std::vector<Scored>& items, const std::vector<uint32_t>& order,
-                                       std::optional<double> prior, const std::vector<uint32_t>& multiplicity) {
-  const auto weight = [&](const Scored& item) { return multiplicity.empty() ? 1.0 : multiplicity[item.cluster]; };
+std::optional<double> AveragePrecision(const std::vector<Scored>& items, std::optional<double> prior,
+                                       const std::vector<uint32_t>& multiplicity) {
+  const auto weight = [&](const Scored& item) {
+    return static_cast<double>(multiplicity.empty() ? item.count : item.count * multiplicity[item.cluster]);
+  };
   double positives = 0;
   double negatives = 0;
   for (const Scored& item : items) (item.positive ? positives : negatives) += weight(item);
@@ -48,13 +58,10 @@ std::optional<double> AveragePrecision(const std::vector<Scored>& items, const s
   double area = 0;
   double hits = 0;
   double alarms = 0;
-  for (size_t i = 0; i < order.size();) {
-    const double score = items[order[i]].score;
+  for (size_t i = 0; i < items.size();) {
+    const double score = items[i].score;
     double gained = 0;
-    for (; i < order.size() && items[order[i]].score == score; ++i) {
-      const Scored& item = items[order[i]];
-      (item.positive ? gained : alarms) += weight(item);
-    }
+    for (; i < items.size() && items[i].score == score; ++i) (items[i].positive ? gained : alarms) += weight(items[i]);
     hits += gained;
     if (gained > 0) area += gained / positives * (hits * of_positive / (hits * of_positive + alarms * of_negative));
   }

@@ -11,12 +11,13 @@
 /// positives, nothing answered) is absent, never 0.
 namespace teller::score {
 
-/// One thing that is abnormal or not, and how abnormal a method holds it.
+/// Things that are abnormal or not, and how abnormal a method holds them.
 struct Scored {
   double score = 0;       ///< larger = more abnormal; not NaN
   bool positive = false;  ///< the truth
   bool flagged = false;   ///< the method's decision
   uint32_t cluster = 0;   ///< what is drawn together by the bootstrap: the case
+  uint32_t count = 1;     ///< how many there are
 };
 
 /// Counts of decisions; real numbers because they may be weighted.
@@ -37,13 +38,14 @@ struct Detection {
 /// rates of true and false alarms stay. `prior` in (0, 1); absent = as counted. Re-weighting needs both kinds.
 Detection Detect(const Confusion& counts, std::optional<double> prior);
 
+/// Largest score first; equal things become one with their count.
+std::vector<Scored> ByScore(std::vector<Scored> items);
+
 /// Area under the precision-recall curve as average precision (sum of precision times gain in recall, ties taken
-/// together), at a prior as above. Absent without positives (or, with a prior, without negatives).
-/// `multiplicity` counts how often each cluster is drawn; empty = once each.
-/// `order` holds the indices of `items` by score, largest first (OrderByScore).
-std::optional<double> AveragePrecision(const std::vector<Scored>& items, const std::vector<uint32_t>& order,
-                                       std::optional<double> prior, const std::vector<uint32_t>& multiplicity = {});
-std::vector<uint32_t> OrderByScore(const std::vector<Scored>& items);
+/// together), at a prior as above. Absent without positives (or, with a prior, without negatives). `items` are in the
+/// order of ByScore. `multiplicity` counts how often each cluster is drawn; empty = once each.
+std::optional<double> AveragePrecision(const std::vector<Scored>& items, std::optional<double> prior,
+                                       const std::vector<uint32_t>& multiplicity = {});
 
 /// Where the first right answer of a ranked list stands, from 1; 0 = not in it.
 using Place = uint32_t;

@@ -49,13 +49,13 @@ TEST(Detect, WhatIsNotDefinedIsAbsent) {
 TEST(AveragePrecision, ByHand) {
   // Sorted: + - + - : precision 1 at recall 1/2, 2/3 at recall 1.
   const auto items = Items({{0.9, true}, {0.8, false}, {0.7, true}, {0.1, false}});
-  EXPECT_NEAR(*AveragePrecision(items, OrderByScore(items), {}), 0.5 + 0.5 * 2 / 3, 1e-12);
+  EXPECT_NEAR(*AveragePrecision(ByScore(items), {}), 0.5 + 0.5 * 2 / 3, 1e-12);
 }
 
 TEST(AveragePrecision, EqualScoresGiveTheShareOfPositives) {
   const auto items = Items({{0, true}, {0, false}, {0, false}, {0, false}});
-  EXPECT_DOUBLE_EQ(*AveragePrecision(items, OrderByScore(items), {}), 0.25);
-  EXPECT_NEAR(*AveragePrecision(items, OrderByScore(items), 0.01), 0.01, 1e-12);
+  EXPECT_DOUBLE_EQ(*AveragePrecision(ByScore(items), {}), 0.25);
+  EXPECT_NEAR(*AveragePrecision(ByScore(items), 0.01), 0.01, 1e-12);
 }
 
 TEST(AveragePrecision, DrawingTwiceEqualsStandingTwice) {
@@ -72,8 +72,7 @@ TEST(AveragePrecision, DrawingTwiceEqualsStandingTwice) {
   std::vector<uint32_t> multiplicity(50);
   for (uint32_t i = 0; i < 50; ++i) multiplicity[i] = i % 2 == 0 ? 2 : 1;
   for (const std::optional<double> prior : {std::optional<double>(), std::optional<double>(0.05)}) {
-    EXPECT_NEAR(*AveragePrecision(once, OrderByScore(once), prior, multiplicity),
-                *AveragePrecision(twice, OrderByScore(twice), prior), 1e-12);
+    EXPECT_NEAR(*AveragePrecision(ByScore(once), prior, multiplicity), *AveragePrecision(ByScore(twice), prior), 1e-12);
   }
 }
 

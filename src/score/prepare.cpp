@@ -34,27 +34,47 @@ base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
   return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
 }
 
-/// Copies the inputs; links are followed, so that no name of the origin is left.
-base::Status CopyInputs(const fs::path& from, const fs::path& to) {
+/// A second name of a symbolic link would be one more link, with the origin's name in it.
+bool HasSymlink(const fs::path& folder) {
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
+       it.increment(error)) {
+    if (it->is_symlink(error)) return true;
+  }
+  return false;
+}
+
+/// Copies the inputs; links are followed, so that no name of the origin is left. With `link` files get a second name
+/// where that is possible, which costs nothing.
+base::Status CopyInputs(const fs::path& from, const fs::path& to, bool link) {
   std::error_code error;
   fs::create_directories(to, error);
   if (error) return CannotWrite(to, error);
+  link &= !HasSymlink(from);
   for (const auto& entry : fs::directory_iterator(from, error)) {
     const std::string name = entry.path().filename().string();
     if (IsTruthFile(name)) continue;
-    fs::copy(entry.path(), to / name, fs::copy_options::recursive, error);
+    constexpr auto kWhole = fs::copy_options::recursive;
+    if (link) fs::copy(entry.path(), to / name, kWhole | fs::copy_options::create_hard_links, error);
+    if (!link || error) {
+      std::error_code ignored;
+      fs::remove_all(to / name, ignored);
+      error.clear();
+      fs::copy(entry.path(), to / name, kWhole, error);
+    }
     if (error) return CannotWrite(to / name, error);
   }
   if (error) return base::Error{base::Code::kUnreadable, "cannot be read: " + error.message(), from.string()};
   return {};
 }
 
-base::Status SaveFeatures(const engine::Run& run, const fs::path& path) {
+base::Status SaveFeatures(const engine::Run& run, const fs::path& path, bool steps_only) {
   std::ofstream out(path, std::ios::binary);
-  const base::Status written = report::WriteFeatures(run, [&](std::string_view text) -> base::Status {
+  const auto write = [&](std::string_view text) -> base::Status {
     out.write(text.data(), static_cast<std::streamsize>(text.size()));
     return {};
-  });
+  };
+  const base::Status written = report::WriteFeatures(run, write, steps_only);
   out.close();
   if (!out) return base::Error{base::Code::kUnreadable, "cannot be written", path.string()};
   return written;
@@ -63,7 +83,7 @@ base::Status SaveFeatures(const engine::Run& run, const fs::path& path) {
 /// All that is done with one case; runs in a process of its own.
 base::Status ReadCase(const Truth& truth, const std::string& name, const PrepareOptions& options) {
   const fs::path copy = fs::path(options.work) / "cases" / name;
-  TELLER_TRY(CopyInputs(truth.folder, copy));
+  TELLER_TRY(CopyInputs(truth.folder, copy, !options.keep_copies));
   engine::Options open;
   open.inputs.paths = {copy.string()};
   open.threads = 1;
@@ -79,7 +99,7 @@ base::Status ReadCase(const Truth& truth, const std::string& name, const Prepare
     answer.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
     TELLER_TRY(WriteText((fs::path(options.answers) / (name + ".json")).string(), ToJson(answer).dump() + "\n"));
   }
-  TELLER_TRY(SaveFeatures(*run, fs::path(options.work) / "features" / (name + ".jsonl")));
+  TELLER_TRY(SaveFeatures(*run, fs::path(options.work) / "features" / (name + ".jsonl"), options.steps_only));
   std::error_code error;
   if (!options.keep_copies) fs::remove_all(copy, error);
   return {};

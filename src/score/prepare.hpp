@@ -11,12 +11,13 @@ namespace teller::score {
 
 /// How the copies of cases are made and read.
 struct PrepareOptions {
-  std::string work;        ///< folder for copies ("cases") and features ("features")
-  std::string answers;     ///< folder for TELLER's own answers; empty = not asked
-  unsigned workers = 0;    ///< cases at once; 0 = one per core
-  unsigned timeout_s = 0;  ///< seconds for one case; 0 = no bound
-  uint64_t memory = 0;     ///< bytes of address space for one case; 0 = no bound
-  bool keep_copies = false;
+  std::string work;          ///< folder for copies ("cases") and features ("features")
+  std::string answers;       ///< folder for TELLER's own answers; empty = not asked
+  unsigned workers = 0;      ///< cases at once; 0 = one per core
+  unsigned timeout_s = 0;    ///< seconds for one case; 0 = no bound
+  uint64_t memory = 0;       ///< bytes of address space for one case; 0 = no bound
+  bool keep_copies = false;  ///< for outside methods; else inputs are only linked, as nobody but TELLER sees them
+  bool steps_only = false;   ///< features stop behind the steps: nobody else reads them
 };
 
 /// One case as the methods get it.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 #include "base/rng.hpp"
 #include "inject/check.hpp"
@@ -77,7 +79,8 @@ class Scorer {
                            .workers = scores_.options.workers,
                            .timeout_s = scores_.options.timeout_s,
                            .memory = scores_.options.memory,
-                           .keep_copies = scores_.options.keep_work};
+                           .keep_copies = scores_.options.keep_work,
+                           .steps_only = !scores_.options.keep_work};
     std::error_code error;
     for (const Method& method : methods) {
       fs::create_directories(Answers(method.name), error);
@@ -85,6 +88,7 @@ class Scorer {
         return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), Answers(method.name)};
       if (method.command.empty()) options.answers = Answers(method.name);
       options.keep_copies |= method.wants_copies;
+      options.steps_only &= method.command.empty();
     }
     auto prepared = PrepareCases(scores_.cases, scores_.names, options);
     if (!prepared) return prepared.error();
@@ -98,21 +102,39 @@ class Scorer {
     return {};
   }
 
-  std::vector<Lesson> Lessons(const Fold& fold) const {
-    std::vector<uint32_t> teller = fold.train;  // whose truth is told
-    if (scores_.options.shuffle_labels) {
-      base::Rng rng(scores_.options.seed);
-      for (size_t i = teller.size(); i > 1; --i) std::swap(teller[i - 1], teller[rng.Below(i)]);
+  /// Whose truth is told in the place of each lesson's own: its own, or, when labels are shuffled, that of another run
+  /// of its kind (source, stack, ranks). What the kind of run alone tells stays; all else is a leak.
+  std::vector<uint32_t> Tellers(const Fold& fold) const {
+    std::vector<uint32_t> teller = fold.train;
+    if (!scores_.options.shuffle_labels) return teller;
+    base::Rng rng(scores_.options.seed);
+    std::map<std::tuple<std::string, std::string, int64_t>, std::vector<size_t>> kinds;
+    for (size_t i = 0; i < teller.size(); ++i) {
+      const Truth& truth = scores_.cases[teller[i]];
+      kinds[{truth.source, truth.label.stack, truth.label.world_size}].push_back(i);
     }
+    for (const auto& [kind, places] : kinds) {
+      for (size_t i = places.size(); i > 1; --i) std::swap(teller[places[i - 1]], teller[places[rng.Below(i)]]);
+    }
+    return teller;
+  }
+
+  std::vector<Lesson> Lessons(const Fold& fold) const {
+    const std::vector<uint32_t> tellers = Tellers(fold);
+    base::Rng rng(scores_.options.seed + 1);
     std::vector<Lesson> lessons;
     for (size_t i = 0; i < fold.train.size(); ++i) {
       Lesson lesson{.name = scores_.names[fold.train[i]],
-                    .truth = &scores_.cases[teller[i]],
+                    .truth = &scores_.cases[tellers[i]],
                     .abnormal_steps = {},
                     .ignored_steps = {}};
-      const auto verdicts = JudgeSteps(*lesson.truth, prepared_[teller[i]].steps);
-      const size_t own = prepared_[fold.train[i]].steps.size();
-      for (uint32_t s = 0; s < verdicts.size() && s < own; ++s) {
+      auto verdicts = JudgeSteps(*lesson.truth, prepared_[tellers[i]].steps);
+      verdicts.resize(prepared_[fold.train[i]].steps.size(), StepTruth::kIgnored);
+      // Faults like the middle of a run: without this the place of the steps would still be true.
+      if (scores_.options.shuffle_labels) {
+        for (size_t k = verdicts.size(); k > 1; --k) std::swap(verdicts[k - 1], verdicts[rng.Below(k)]);
+      }
+      for (uint32_t s = 0; s < verdicts.size(); ++s) {
         if (verdicts[s] == StepTruth::kAbnormal) lesson.abnormal_steps.push_back(s);
         if (verdicts[s] == StepTruth::kIgnored) lesson.ignored_steps.push_back(s);
       }

@@ -66,6 +66,76 @@ std::string Bars(const Scores& scores, const Column& column, const char* set) {
       kLabel + kWidth + 80, 30 + row * kRow, report::EscapeHtml(set), report::EscapeHtml(column.title), bars);
 }
 
+constexpr const char* kColours[] = {"#2b6cb0", "#c05621", "#2f855a", "#6b46c1",
+                                    "#b83280", "#00838f", "#744210", "#4a5568"};
+
+struct Curve {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< both from 0 to 1
+};
+
+/// Lines in a square with their names beside it.
+std::string Lines(const std::string& title, const std::string& across, const std::vector<Curve>& curves) {
+  constexpr int kSide = 300;
+  std::string lines;
+  for (size_t i = 0; i < curves.size(); ++i) {
+    const char* colour = kColours[i % std::size(kColours)];
+    const char* dashes = i < std::size(kColours) ? "" : " stroke-dasharray=\"5 3\"";
+    std::string path;
+    for (const auto& [x, y] : curves[i].points)
+      path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", 40 + x * kSide, 10 + (1 - y) * kSide);
+    lines +=
+        fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{} points=\"{}\"/>", colour, dashes, path);
+    lines += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\">{}</text>", 60 + kSide, 22 + 16 * i, colour,
+                         Escaped(curves[i].name));
+  }
+  std::string axes =
+      fmt::format("<rect x=\"40\" y=\"10\" width=\"{0}\" height=\"{0}\" fill=\"none\" stroke=\"#bbb\"/>", kSide);
+  for (const double tick : {0.0, 0.5, 1.0})
+    axes += fmt::format("<text x=\"32\" y=\"{:.1f}\" text-anchor=\"end\">{:.1f}</text>", 15 + (1 - tick) * kSide, tick);
+  axes += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>", 40 + kSide / 2, kSide + 30,
+                      Escaped(across));
+  return fmt::format("<h2>{}</h2><svg width=\"760\" height=\"{}\" font-size=\"12\">{}{}</svg>\n", Escaped(title),
+                     std::max<size_t>(kSide + 40, 30 + 16 * curves.size()), axes, lines);
+}
+
+/// How the F1 of steps falls as abnormal ones become rare: methods that hold up stay flat.
+std::string PriorLines(const Scores& scores) {
+  std::vector<Curve> curves;
+  for (const MethodScore& method : scores.methods) {
+    const Table* all = AllOf(method);
+    if (all == nullptr) continue;
+    Curve curve{.name = method.method.name, .points = {}};
+    for (size_t p = 0; p < std::size(kPriors); ++p) {
+      const Figure& figure = all->Get(std::string("step_f1_at_") + kPriors[p].suffix);
+      if (figure.value) curve.points.emplace_back(static_cast<double>(p) / (std::size(kPriors) - 1), *figure.value);
+    }
+    curves.push_back(std::move(curve));
+  }
+  return Lines("Steps: F1 by share of abnormal ones", "50 %, 10 %, 1 %, 0.1 % of the steps abnormal", curves);
+}
+
+/// Share of wrong answers among the surest, by how many are counted; abstentions cut a line short.
+std::string RiskLines(const Scores& scores) {
+  std::vector<Curve> curves;
+  for (const MethodScore& method : scores.methods) {
+    Curve curve{.name = method.method.name, .points = {}};
+    std::vector<Confident> answers;
+    size_t asked = 0;
+    for (size_t i = 0; i < method.judged.size(); ++i) {
+      const Truth& truth = scores.cases[scores.asked[i]];
+      if (truth.label.is_fault && !truth.expected()) continue;
+      ++asked;
+      if (!method.judged[i].abstained) answers.push_back({method.judged[i].confidence, method.judged[i].right});
+    }
+    for (int percent = 5; percent <= 100; percent += 5) {
+      if (const auto risk = RiskAt(answers, asked, percent / 100.0)) curve.points.emplace_back(percent / 100.0, *risk);
+    }
+    curves.push_back(std::move(curve));
+  }
+  return Lines("Risk at coverage", "share of the cases that the surest answers cover", curves);
+}
+
 std::string TableOfSet(const Scores& scores, const ColumnSet& set) {
   std::string text = fmt::format("<h2>{}</h2>\n<table><tr><th>method</th>", report::EscapeHtml(set.title));
   for (const Column& column : set.columns) text += "<th>" + report::EscapeHtml(column.title) + "</th>";
@@ -101,12 +171,15 @@ std::string TableOfGroup(const Scores& scores, const std::string& group) {
 
 std::string LossesOf(const MethodScore& method) {
   if (method.losses.empty()) return {};
-  std::string text = "<h2>What " + Escaped(method.method.name) +
-                     " lost</h2>\n<table><tr><th>reason</th><th>cases</th><th>which</th></tr>\n";
+  std::string text =
+      "<h2>What " + Escaped(method.method.name) +
+      " lost</h2>\n<table><tr><th>reason</th><th>cases</th><th>effect</th><th>what</th><th>which</th></tr>\n";
   for (const Loss& loss : method.losses) {
     std::string names;
     for (size_t i = 0; i < loss.cases.size() && i < 20; ++i) names += (i > 0 ? ", " : "") + Escaped(loss.cases[i]);
-    text += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", Escaped(loss.reason), loss.cases.size(), names);
+    text +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", Escaped(loss.reason),
+                    loss.cases.size(), Escaped(CountsText(loss.by_effect)), Escaped(CountsText(loss.by_what)), names);
   }
   return text + "</table>\n";
 }
@@ -130,6 +203,7 @@ std::string ScoresToHtml(const Scores& scores) {
         text += Bars(scores, column, set.title);
     }
   }
+  text += PriorLines(scores) + RiskLines(scores);
   for (const ColumnSet& set : ColumnSets()) text += TableOfSet(scores, set);
   for (const char* group : {"view", "source", "stack", "class", "magnitude", "effect"})
     text += TableOfGroup(scores, group);

@@ -31,6 +31,7 @@ Json ToJson(const Judged& j) {
           {"abnormal", j.flagged},
           {"confidence", j.confidence},
           {"class", j.said_class},
+          {"class_right", j.counted_class == j.true_class},
           {"op_place", OrNull(j.op_place)},
           {"rank_place", OrNull(j.rank_place)},
           {"process_place", OrNull(j.process_place)},
@@ -38,6 +39,7 @@ Json ToJson(const Judged& j) {
           {"saved_share", j.candidates.empty() ? Json(nullptr) : OrNull(j.candidates.front().saved_share)},
           {"right", j.right},
           {"loss", j.loss.empty() ? Json(nullptr) : Json(j.loss)},
+          {"loss_what", j.loss.empty() ? Json(nullptr) : Json(j.loss_what)},
           {"wall_ns", OrNull(j.wall_ns)},
           {"peak_bytes", OrNull(j.peak_bytes)}};
 }
@@ -47,7 +49,11 @@ Json ToJson(const MethodScore& m) {
   for (const Table& table : m.tables) tables.push_back(ToJson(table));
   Json losses = Json::array();
   for (const Loss& loss : m.losses)
-    losses.push_back({{"reason", loss.reason}, {"count", loss.cases.size()}, {"cases", loss.cases}});
+    losses.push_back({{"reason", loss.reason},
+                      {"count", loss.cases.size()},
+                      {"by_effect", loss.by_effect},
+                      {"by_what", loss.by_what},
+                      {"cases", loss.cases}});
   Json necessity = Json::array();
   for (const Necessity& n : m.necessity) {
     necessity.push_back({{"group", n.group},
@@ -90,6 +96,10 @@ Json ScoresToJson(const Scores& scores) {
                      {"is_fault", truth.label.is_fault},
                      {"class", trace::Name(truth.label.fault)},
                      {"kind", truth.label.kind},
+                     {"world_size", truth.label.world_size},
+                     {"rank", truth.label.culprit ? OrNull(truth.label.culprit->rank) : Json(nullptr)},
+                     {"process", truth.label.culprit ? Json(truth.label.culprit->process) : Json(nullptr)},
+                     {"ops", truth.accepted_ops},
                      {"view", !truth.label.is_fault ? "controls"
                               : truth.horizontal()  ? "horizontal"
                                                     : "vertical"},

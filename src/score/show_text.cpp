@@ -113,9 +113,12 @@ std::string NecessityText(const MethodScore& method) {
 std::string LossText(const MethodScore& method) {
   constexpr size_t kNamed = 4;
   if (method.losses.empty()) return {};
-  std::string text = method.method.name + ": lost\n";
+  std::string text = method.method.name +
+                     ": lost, by reason; effect: how much longer the steps under the fault are than healthy ones\n";
   for (const Loss& loss : method.losses) {
     text += fmt::format("  {:>4}  {}\n", loss.cases.size(), report::Printable(loss.reason));
+    if (loss.reason != "false alarm") text += "          effect: " + CountsText(loss.by_effect) + "\n";
+    text += "          " + report::Printable(CountsText(loss.by_what)) + "\n";
     for (size_t i = 0; i < loss.cases.size() && i < kNamed; ++i)
       text += "          " + report::Printable(loss.cases[i]) + "\n";
     if (loss.cases.size() > kNamed) text += fmt::format("          and {} more\n", loss.cases.size() - kNamed);

@@ -24,13 +24,15 @@ class Sample {
       cases_.push_back(&judged[member]);
       for (const JobStep& step : judged[member].steps) {
         items_.push_back({.score = step.score, .positive = step.abnormal, .flagged = step.flagged, .cluster = cluster});
+        ++(step.abnormal ? abnormal_ : healthy_);
       }
     }
-    order_ = OrderByScore(items_);
+    items_ = ByScore(std::move(items_));
   }
 
   size_t size() const { return cases_.size(); }
-  const std::vector<Scored>& items() const { return items_; }
+  size_t abnormal_steps() const { return abnormal_; }
+  size_t healthy_steps() const { return healthy_; }
 
   /// Names in the order of Compute.
   static const std::vector<std::string>& Names() {
@@ -52,6 +54,23 @@ class Sample {
     return names;
   }
 
+  /// How bad precision and F1 at the priors may be although no healthy step was called abnormal: with no alarm among n,
+  /// a rate of 3/n is not ruled out at 95 %, which redrawing the same steps cannot show. Empty where there was an
+  /// alarm.
+  std::map<std::string, double> WorstWithoutAlarm() const {
+    Confusion counts = StepCounts(std::vector<uint32_t>(cases_.size(), 1));
+    std::map<std::string, double> worst;
+    if (counts.false_positives > 0 || healthy_ < 3) return worst;
+    counts.false_positives = 3;
+    counts.true_negatives -= 3;
+    for (const Prior& prior : kPriors) {
+      const Detection at = Detect(counts, prior.share);
+      if (at.precision) worst[std::string("step_precision_at_") + prior.suffix] = *at.precision;
+      if (at.f1) worst[std::string("step_f1_at_") + prior.suffix] = *at.f1;
+    }
+    return worst;
+  }
+
   Values Compute(const std::vector<uint32_t>& times) const {
     Values out;
     Cases(times, out);
@@ -63,6 +82,16 @@ class Sample {
   }
 
  private:
+  Confusion StepCounts(const std::vector<uint32_t>& times) const {
+    Confusion counts;
+    for (const Scored& item : items_) {
+      (item.positive  ? item.flagged ? counts.true_positives : counts.false_negatives
+       : item.flagged ? counts.false_positives
+                      : counts.true_negatives) += static_cast<double>(item.count) * times[item.cluster];
+    }
+    return counts;
+  }
+
   void Cases(const std::vector<uint32_t>& times, Values& out) const {
     Confusion counts;
     double all = 0;
@@ -90,17 +119,16 @@ class Sample {
   }
 
   void Steps(const std::vector<uint32_t>& times, Values& out) const {
-    Confusion counts;
-    for (const Scored& item : items_) {
-      (item.positive  ? item.flagged ? counts.true_positives : counts.false_negatives
-       : item.flagged ? counts.false_positives
-                      : counts.true_negatives) += times[item.cluster];
-    }
+    const Confusion counts = StepCounts(times);
     const Detection found = Detect(counts, {});
-    out.insert(out.end(), {found.precision, found.recall, found.f1, AveragePrecision(items_, order_, {}, times)});
+    out.insert(out.end(), {found.precision, found.recall, found.f1, AveragePrecision(items_, {}, times)});
     for (const Prior& prior : kPriors) {
+      if (static_cast<double>(healthy_) * prior.share < 1) {
+        out.insert(out.end(), {std::nullopt, std::nullopt, std::nullopt});
+        continue;
+      }
       const Detection at = Detect(counts, prior.share);
-      out.insert(out.end(), {at.precision, at.f1, AveragePrecision(items_, order_, prior.share, times)});
+      out.insert(out.end(), {at.precision, at.f1, AveragePrecision(items_, prior.share, times)});
     }
   }
 
@@ -151,7 +179,8 @@ class Sample {
   std::vector<const Truth*> truths_;
   std::vector<const Judged*> cases_;
   std::vector<Scored> items_;
-  std::vector<uint32_t> order_;
+  size_t healthy_ = 0;
+  size_t abnormal_ = 0;
 };
 
 /// The q-th part of a list, none when it is empty.
@@ -173,8 +202,8 @@ Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>
     if (judged[i].wall_ns) wall.push_back(static_cast<double>(*judged[i].wall_ns));
     if (judged[i].peak_bytes) memory.push_back(static_cast<double>(*judged[i].peak_bytes));
   }
-  table.steps = sample.items().size();
-  for (const Scored& item : sample.items()) table.abnormal_steps += item.positive;
+  table.steps = sample.healthy_steps() + sample.abnormal_steps();
+  table.abnormal_steps = sample.abnormal_steps();
   const Values values = sample.Compute(std::vector<uint32_t>(sample.size(), 1));
   const auto intervals = Bootstrap(sample.size(), options.resamples, options.seed,
                                    [&](const std::vector<uint32_t>& times) { return sample.Compute(times); });
@@ -182,6 +211,11 @@ Table TableOf(const std::vector<const Truth*>& truths, const std::vector<Judged>
     table.figures.push_back({.name = Sample::Names()[i],
                              .value = values[i],
                              .interval = i < intervals.size() ? intervals[i] : Interval95()});
+  }
+  for (const auto& [name, worst] : sample.WorstWithoutAlarm()) {
+    for (Figure& figure : table.figures) {
+      if (figure.name == name && figure.interval.low) figure.interval.low = std::min(*figure.interval.low, worst);
+    }
   }
   table.figures.push_back({.name = "wall_ns_median", .value = Quantile(wall, 0.5), .interval = {}});
   table.figures.push_back({.name = "wall_ns_p95", .value = Quantile(wall, 0.95), .interval = {}});
@@ -226,12 +260,18 @@ std::vector<Table> MakeTables(const std::string& method, const std::vector<const
 }
 
 std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged) {
-  std::map<std::string, std::vector<std::string>> by_reason;
+  std::map<std::string, Loss> by_reason;
   for (size_t i = 0; i < truths.size(); ++i) {
-    if (Counts(*truths[i]) && !judged[i].loss.empty()) by_reason[judged[i].loss].push_back(truths[i]->folder);
+    const Judged& j = judged[i];
+    if (!Counts(*truths[i]) || j.loss.empty()) continue;
+    Loss& loss = by_reason[j.loss];
+    loss.reason = j.loss;
+    loss.cases.push_back(truths[i]->folder);
+    ++loss.by_effect[j.effect];
+    ++loss.by_what[j.loss_what];
   }
   std::vector<Loss> out;
-  for (auto& [reason, cases] : by_reason) out.push_back({reason, std::move(cases)});
+  for (auto& [reason, loss] : by_reason) out.push_back(std::move(loss));
   std::stable_sort(out.begin(), out.end(),
                    [](const Loss& a, const Loss& b) { return a.cases.size() > b.cases.size(); });
   return out;

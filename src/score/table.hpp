@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ struct Prior {
   double share;
   const char* suffix;
 };
+/// Figures at a prior are absent where that share of the healthy steps is not one whole step: a rate of false alarms as
+/// small as the prior cannot be seen there.
 inline constexpr Prior kPriors[] = {{0.5, "50"}, {0.1, "10"}, {0.01, "1"}, {0.001, "0_1"}};
 
 struct TableOptions {
@@ -47,10 +50,12 @@ struct TableOptions {
 std::vector<Table> MakeTables(const std::string& method, const std::vector<const Truth*>& truths,
                               const std::vector<Judged>& judged, const TableOptions& options);
 
-/// How many answers were lost for one reason.
+/// Answers that were lost for one reason.
 struct Loss {
   std::string reason;
   std::vector<std::string> cases;
+  std::map<std::string, size_t> by_effect;  ///< how far the faults show in the times of their steps
+  std::map<std::string, size_t> by_what;    ///< classes, classes that were said, kinds of controls
 };
 /// Order: most frequent first.
 std::vector<Loss> GroupLosses(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged);

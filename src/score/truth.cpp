@@ -31,6 +31,10 @@ std::optional<int64_t> Whole(const Json& value) {
 
 /// How strong the fault is, in words that group cases.
 std::string MagnitudeOf(const Json& label) {
+  if (const Json* share = Find(label, "magnitude"); share != nullptr && share->is_number()) {
+    const double value = share->get<double>();
+    return value < 0.25 ? "0-0.25" : value < 0.5 ? "0.25-0.5" : value < 0.75 ? "0.5-0.75" : "0.75-1";
+  }
   const Json* params = Find(label, "params");
   if (params == nullptr || !params->is_object()) return "not told";
   const std::string word = Text(*params, "magnitude");
@@ -58,13 +62,20 @@ void ReadSteps(const Json& label, Truth& truth) {
     const Json* ranks = step.is_object() ? Find(step, "ranks") : nullptr;
     if (ranks == nullptr || !ranks->is_array()) continue;
     std::vector<Interval> times;
+    bool finished = true;
     for (const Json& pair : *ranks) {
       const auto begin = pair.is_array() && pair.size() == 2 ? Whole(pair[0]) : std::nullopt;
       if (!begin) continue;
-      // A step that never ended lasts until the end of the recording.
+      finished &= Whole(pair[1]).has_value();
       times.push_back({*begin, Whole(pair[1]).value_or(INT64_MAX)});
     }
-    if (!times.empty()) truth.abnormal.push_back(std::move(times));
+    if (!finished) {
+      base::Nanos first = times.front().begin;
+      for (const Interval& time : times) first = std::min(first, time.begin);
+      truth.unfinished.push_back({first, INT64_MAX});
+    } else if (!times.empty()) {
+      truth.abnormal.push_back(std::move(times));
+    }
   }
 }
 
@@ -84,9 +95,7 @@ std::vector<uint32_t> Ordinals(const Json& label, const char* key) {
 /// True when half of the shorter one lies in the other.
 bool Overlap(const Interval& a, base::Nanos begin, base::Nanos end) {
   const base::Nanos common = std::min(a.end, end) - std::max(a.begin, begin);
-  if (common <= 0) return false;
-  const base::Nanos shorter = std::min(a.end == INT64_MAX ? end - begin : a.end - a.begin, end - begin);
-  return common * 2 >= shorter;
+  return common > 0 && common * 2 >= std::min(a.end - a.begin, end - begin);
 }
 
 }  // namespace
@@ -166,9 +175,12 @@ std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep
       }
     }
     if (abnormal) out[s] = StepTruth::kAbnormal;
+    const bool unfinished = std::any_of(truth.unfinished.begin(), truth.unfinished.end(),
+                                        [&](const Interval& i) { return step.end > i.begin; });
     const bool window = truth.label.window && step.end > truth.label.window->begin && begin < truth.label.window->end;
     // A step touched by the fault that the label does not call abnormal is neither.
-    if (!abnormal && (has(truth.ignored, step.index) || step.observer || (truth.label.is_fault && window)))
+    if (!abnormal &&
+        (unfinished || has(truth.ignored, step.index) || step.observer || (truth.label.is_fault && window)))
       out[s] = StepTruth::kIgnored;
   }
   return out;
