@@ -20,7 +20,8 @@ def show_list():
     for name, stack in stacks.ALL.items():
         print(f"{name}: {'set up' if stack.setup.is_ready() else f'not set up: ./dev lab setup {name}'}")
         for fault in stack.faults.values():
-            print(f"  {fault.kind:<20} {fault.fault_class:<18} {fault.about}")
+            why = fault.why_not()
+            print(f"  {fault.kind:<20} {fault.fault_class:<18} {fault.about}{f' (not here: {why})' if why else ''}")
 
 
 def plan(args, faults):

@@ -57,12 +57,13 @@ class CaseFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def finish(self, label, requests):
-        """Writes client truth and label, then gives the folder its name. Any failure to write leaves no case."""
+        """Writes client truth (None: there was no client) and label, then gives the folder its name. Any failure to write leaves no case."""
         label = {"schema": SCHEMA, "case": self.target.name, **label}
         check_label(label)
-        with open(self.path / "requests.jsonl", "w", encoding="utf-8") as file:
-            for record in requests:
-                file.write(json.dumps(record) + "\n")
+        if requests is not None:
+            with open(self.path / "requests.jsonl", "w", encoding="utf-8") as file:
+                for record in requests:
+                    file.write(json.dumps(record) + "\n")
         with open(self.path / "label.json", "w", encoding="utf-8") as file:
             json.dump(label, file, indent=1)
             file.write("\n")

@@ -2,7 +2,7 @@
 import dataclasses
 import typing
 
-from lab import inject, workload
+from lab import cgroup, inject, workload
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +23,8 @@ class Fault:
     fresh: bool = False          # only right after the server's start
     last: bool = False           # the server is of no use afterwards
     operators: tuple = ()        # names that a trace without module names can give
+    # why_not() -> why it cannot be made on this machine, or None
+    why_not: typing.Callable = lambda: None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,14 +35,25 @@ class Stack:
     model: str               # as requests name it
     setup: typing.Any        # module with is_ready() and install(say)
     faults: dict             # kind -> Fault
-    server: type             # of lab.server.Server
+    engine: type             # of lab.server.Server or lab.job.Job
     rate: float = 2.5        # requests a second
     id_field: str | None = None  # of a request's body, where the engine takes its id from there
 
 
 def stop(process):
     """Stops the process of that name."""
-    return lambda scene, p, at_ns: inject.stop_bursts(scene.server.processes[process], at_ns, p["bursts"])
+    return lambda scene, p, at_ns: inject.stop_bursts(scene.engine.processes[process], at_ns, p["bursts"])
+
+
+def quota(*names):
+    """Processes of these names get too little processor time (p: percent, seconds)."""
+    def act(scene, p, at_ns):
+        return inject.cpu_quota(scene.guard, [scene.engine.processes[name] for name in names], at_ns, p["seconds"], p["percent"])
+    return act
+
+
+def no_quota():
+    return cgroup.why_not("cpu", "cpu.cfs_quota_us")
 
 
 def bursts(rng):
@@ -50,7 +63,7 @@ def bursts(rng):
 
 def kill(process):
     """Kills the process of that name."""
-    return lambda scene, p, at_ns: inject.kill(scene.server.processes[process], at_ns)
+    return lambda scene, p, at_ns: inject.kill(scene.engine.processes[process], at_ns)
 
 
 def until_done(kind):
@@ -60,11 +73,12 @@ def until_done(kind):
 
 def order(site, effect, length="seconds"):
     """Lets the start-up hook do something at a site for the parameter `length`, as the other parameters say."""
-    def act(scene, p, at_ns):
-        orders = {"site": site, "effect": effect, "t0_ns": at_ns, "t1_ns": at_ns + int(p[length] * 1e9),
-                  **{k: p[k] for k in ("ms", "max_hits", "objects", "place", "rank", "text") if k in p}}
-        return inject.hooked(scene.server.hook, [orders])
-    return act
+    return lambda scene, p, at_ns: inject.hooked(scene.engine.hook, [{"rank": 0, **orders(site, effect, p, at_ns, p[length])}])
+
+
+def orders(site, effect, p, at_ns, seconds):
+    keys = ("ms", "max_hits", "objects", "place", "rank", "text", "share")
+    return {"site": site, "effect": effect, "t0_ns": at_ns, "t1_ns": at_ns + int(seconds * 1e9), **{k: p[k] for k in keys if k in p}}
 
 
 def idle_burst(rng):

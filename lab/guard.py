@@ -2,9 +2,11 @@
 
 The run starts this program first and holds the writing end of its standard input. Lines say what to undo:
     session PID START_TICKS
+    namespace NAME
+    group PATH
     folder PATH
-When the pipe closes, for whatever reason, the guard ends every process of these sessions and removes these folders. A session
-or folder that the run has dealt with itself is simply not there any more.
+When the pipe closes, for whatever reason, the guard ends every process of these sessions, then removes these network namespaces,
+control groups and folders. What the run has dealt with itself is simply not there any more.
 """
 import pathlib
 import shutil
@@ -12,7 +14,7 @@ import signal
 import subprocess
 import sys
 
-from lab import procs
+from lab import cgroup, procs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -20,17 +22,21 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 def serve(lines):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    sessions, folders = [], []
+    sessions, names = [], {"namespace": [], "group": [], "folder": []}
     for line in lines:
         word, _, rest = line.rstrip("\n").partition(" ")
         if word == "session":
             pid, began = rest.split()
             sessions.append((int(pid), int(began)))
-        elif word == "folder":
-            folders.append(rest)
+        elif word in names:
+            names[word].append(rest)
     for pid, began in sessions:
         procs.end_session(pid, began)
-    for folder in folders:
+    for space in names["namespace"]:
+        subprocess.run(["ip", "netns", "delete", space], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for group in names["group"]:
+        cgroup.remove(group)
+    for folder in names["folder"]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -58,6 +64,14 @@ class Guard:
 
     def folder(self, path):
         self._tell(f"folder {path}")
+
+    def namespace(self, name):
+        """Call before making a network namespace."""
+        self._tell(f"namespace {name}")
+
+    def group(self, path):
+        """Call before making a control group."""
+        self._tell(f"group {path}")
 
     def close(self):
         """Waits until everything is gone."""

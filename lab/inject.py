@@ -1,11 +1,13 @@
 """What injectors do to a running server. Each returns the exact intervals in epoch ns in which the fault was there."""
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
 from lab import procs
+from lab.cgroup import Group
 from lab.errors import LabError
 
 HOG = """import os, sys, time
@@ -34,16 +36,38 @@ def hogs(guard, at_ns, seconds, count, cpus):
         command = [sys.executable, "-c", HOG, str(begin), str(begin + seconds), str(cpus[number % len(cpus)])]
         started.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True))
         guard.session(started[-1].pid)
-    for process in started:
-        process.wait()
+    used = sum(wait_usage(process) for process in started)
+    processors = len({cpus[number % len(cpus)] for number in range(count)})
+    if used < 0.25 * seconds * processors:
+        raise LabError(f"the busy loops got only {used:.2f} s of {processors} processors in {seconds} s: they were not felt")
     return [[int(begin * 1e9), int((begin + seconds) * 1e9)]]
 
 
-def stop_bursts(pid, at_ns, bursts):
-    """Stops a process for each (begin, length) in seconds after at_ns."""
+def wait_usage(process):
+    """Waits for a child of ours; the processor seconds that it used."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
+
+
+def until_running(pid, limit_s=5.0):
+    """Waits until the main thread of a process computes: stopped while it waits for others, it would look late to nobody."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        seen = procs.stat(pid)
+        if seen is None or seen[1] == "R":
+            return
+        time.sleep(0.0005)
+    raise LabError(f"process {pid} did not compute within {limit_s} s, so it was not stopped")
+
+
+def stop_bursts(pid, at_ns, bursts, running=False):
+    """Stops a process for each (begin, length) in seconds after at_ns; with `running`, not before it computes."""
     intervals = []
     for offset, length in bursts:
         sleep_until(at_ns + int(offset * 1e9))
+        if running:
+            until_running(pid)
         if procs.stat(pid) is None:
             raise LabError(f"process {pid} is gone before it could be stopped")
         os.kill(pid, signal.SIGSTOP)
@@ -87,3 +111,51 @@ def _signal(pid, at_ns, number):
     begin = time.time_ns()
     os.kill(pid, number)
     return [[begin, begin + 1]]
+
+
+def cpu_quota(guard, pids, at_ns, seconds, percent, period_ms=100):
+    """The processes together get `percent` of one processor; the kernel stops them for the rest of each period."""
+    with Group(guard, "cpu", pids) as group:
+        group.write("cpu.cfs_period_us", period_ms * 1000)
+        group.write("cpu.cfs_quota_us", int(period_ms * 10 * percent))
+        sleep_until(at_ns)
+        begin = time.time_ns()
+        group.enter()
+        sleep_until(begin + int(seconds * 1e9))
+        end = time.time_ns()
+        if group.numbers("cpu.stat")["nr_throttled"] == 0:
+            raise LabError(f"the quota of {percent} % never stopped a process")
+    return [[begin, end]]
+
+
+def link_rate(ends, at_ns, seconds, kbit):
+    """Limits the rate of a link in both directions. `ends`: (namespace, device) of both."""
+    sleep_until(at_ns)
+    begin = time.time_ns()
+    try:
+        for space, device in ends:
+            qdisc(space, "add", device, "tbf", "rate", f"{kbit}kbit", "burst", "16k", "latency", "200ms")
+        sleep_until(begin + int(seconds * 1e9))
+        held = sum(held_back(space, device) for space, device in ends)
+    finally:
+        for space, device in ends:
+            qdisc(space, "delete", device, missing_ok=True)
+    if held == 0:
+        raise LabError(f"the limit of {kbit} kbit/s never held a packet")
+    return [[begin, time.time_ns()]]
+
+
+def tc(space, *words):
+    return subprocess.run(["tc", "-n", space, *words], capture_output=True, text=True)
+
+
+def qdisc(space, verb, device, *words, missing_ok=False):
+    done = tc(space, "qdisc", verb, "dev", device, "root", *words)
+    if done.returncode and not missing_ok:
+        raise LabError(f"tc qdisc {verb} on {device}: {(done.stderr.strip().splitlines() or ['refused'])[-1]}")
+
+
+def held_back(space, device):
+    """How often the limit of a device held a packet back."""
+    found = re.search(r"overlimits (\d+)", tc(space, "-s", "qdisc", "show", "dev", device).stdout)
+    return int(found.group(1)) if found else 0

@@ -1,5 +1,8 @@
 """The stacks that the laboratory knows."""
 from lab.fault import Stack
+from lab.fsdp import faults as fsdp_faults
+from lab.fsdp import job as fsdp_job
+from lab.fsdp import setup as fsdp_setup
 from lab.llamacpp import faults as llamacpp_faults
 from lab.llamacpp import server as llamacpp_server
 from lab.llamacpp import setup as llamacpp_setup
@@ -14,5 +17,6 @@ ALL = {stack.name: stack for stack in (
     Stack("vllm", f"vllm {vllm_setup.VERSION} (cpu), torch 2.13.0", "tiny", vllm_setup, vllm_faults.ALL, vllm_server.Server),
     Stack("sglang", f"sglang {sglang_setup.VERSION} (cpu), torch 2.14.1", "tiny", sglang_setup, sglang_faults.ALL, sglang_server.Server,
           id_field="rid"),
+    Stack("fsdp", f"torch {fsdp_setup.VERSION} (gloo)", "", fsdp_setup, fsdp_faults.ALL, fsdp_job.TorchJob),
     Stack("llamacpp", llamacpp_setup.VERSION, "smollm2", llamacpp_setup, llamacpp_faults.ALL, llamacpp_server.Server, rate=1.2),
 )}

@@ -4,6 +4,7 @@ import pathlib
 import shutil
 
 from lab import server as base
+from lab.engine import tail
 from lab.errors import LabError
 
 LAB = pathlib.Path(__file__).resolve().parent
@@ -42,7 +43,7 @@ class Server(base.Server):
             shutil.copyfileobj(source, out)
         traces = sorted(set(self.traces.iterdir()) - old_traces)
         if profiled and not traces:
-            raise LabError("the profiler wrote no trace; the end of the server's log:\n" + self.tail())
+            raise LabError("the profiler wrote no trace; the end of the server's log:\n" + tail(self.log, 12))
         if traces:
             (folder / "traces").mkdir()
         for trace in traces:

@@ -86,7 +86,7 @@ ALL = {fault.kind: fault for fault in (
           act=until_done("many")),
     Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
     Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
-          act=lambda scene, p, at_ns: inject.terminate(scene.server.processes[HTTP], at_ns), last=True),
+          act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes[HTTP], at_ns), last=True),
     Fault("healthy-tp", "nothing, on two ranks", "NOT_A_FAULT", options=TP2),
     Fault("slow-operator-tp", "the MLP of one layer multiplies more on one of two ranks", **slow_mlp(1, "scheduler_TP1"), options=TP2),
     Fault("sigstop-rank-tp", "one of two ranks is stopped while it serves", **PAUSE, visible=(*STEPS, "host"), options=TP2,

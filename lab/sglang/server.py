@@ -35,7 +35,7 @@ class Server(traced.Server):
             env["SGLANG_CPU_OMP_THREADS_BIND"] = "|".join(str(rank) for rank in range(self.world_size))
             env["SGLANG_NCCL_SO_PATH"] = str(self.folder / "no-nccl.so")
             command += ["--tp", str(self.world_size)]
-        self.spawn(command, env)
+        self.spawn(command, env, self.log)
 
     def name_processes(self):
         self.processes = {"tokenizer_manager": self.leader()}

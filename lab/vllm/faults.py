@@ -1,7 +1,7 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, during_idle, idle_burst, order, stop, until_done
+from lab.fault import Fault, bursts, during_idle, idle_burst, no_quota, order, quota, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -20,6 +20,9 @@ ALL = {fault.kind: fault for fault in (
     Fault("cpu-contention", "busy loops of other programs on both processors", "CPU_STARVED", (*STEPS, "host"), ("HOST_CPU_BOUND",),
           culprit(layer="host"), params=lambda rng: {"count": rng.randint(6, 10), "seconds": round(rng.uniform(1.2, 2.2), 2)},
           act=lambda scene, p, at_ns: inject.hogs(scene.guard, at_ns, p["seconds"], p["count"], (0, 1))),
+    Fault("cpu-quota", "the worker process gets a share of a processor", "CPU_STARVED", (*STEPS, "host"), ("HOST_CPU_BOUND",),
+          of("Worker", "host", rank=0), params=lambda rng: {"percent": rng.randint(20, 45), "seconds": round(rng.uniform(1.2, 2.2), 2)},
+          act=quota("Worker"), why_not=no_quota),
     Fault("sigstop-engine", "the engine process is stopped while it serves", **PAUSE, visible=("trace", *SPANS),
           culprit=of("EngineCore", "process"), params=bursts, act=stop("EngineCore")),
     Fault("sigstop-worker", "the worker process is stopped while it serves", **PAUSE, visible=("trace", "host", *SPANS),
@@ -69,5 +72,5 @@ ALL = {fault.kind: fault for fault in (
           act=until_done("many")),
     Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
     Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
-          act=lambda scene, p, at_ns: inject.terminate(scene.server.processes["APIServer"], at_ns), last=True),
+          act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes["APIServer"], at_ns), last=True),
 )}

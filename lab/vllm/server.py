@@ -20,7 +20,7 @@ class Server(traced.Server):
                    "--otlp-traces-endpoint", self.span_url, "--enable-logging-iteration-details", "--profiler-config", profiler]
         if tokens := dict(self.options).get("kv_tokens"):
             command += ["--num-gpu-blocks-override", str(tokens // 128), "--block-size", "128"]
-        self.spawn(command, env)
+        self.spawn(command, env, self.log)
 
     def name_processes(self):
         self.processes = {"APIServer": self.leader()}
