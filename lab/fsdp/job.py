@@ -8,7 +8,7 @@ from lab.fsdp import setup
 from lab.hookplan import HookPlan
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SIZES = {"layers": 4, "dim": 256, "heads": 8, "hidden": 768, "vocab": 2048, "context": 2048}
+SIZES = {"layers": 4, "dim": 192, "heads": 8, "hidden": 576, "vocab": 2048, "context": 2048}
 MODES = ("tp", "fsdp", "fsdp2")
 TIMEOUT_S = 8
 BEFORE, AFTER = 4, 4             # steps before and after the profiled ones

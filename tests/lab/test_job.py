@@ -1,0 +1,427 @@
+"""Jobs of the fault laboratory without an engine: networks, relay, control groups, the hook under a profiler, the course of a case."""
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT))
+
+from lab import casefile, cgroup, course, fault, inject, job, network, procs  # noqa: E402
+from lab.engine import Engine  # noqa: E402
+from lab.errors import LabError  # noqa: E402
+from lab.fsdp import faults as fsdp_faults  # noqa: E402
+from lab.guard import Guard  # noqa: E402
+from lab.hookplan import HookPlan  # noqa: E402
+
+BUSY = [sys.executable, "-c", "while True: pass"]
+NO_NETWORK = network.no_namespaces() or network.no_tap() or network.no_rate()
+NO_GROUPS = cgroup.why_not("cpu", "cpu.cfs_quota_us")
+
+
+def namespaces(pid=None):
+    """Network namespaces of this process's runs, or of a given one's."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if line.startswith(f"tl{pid or os.getpid()}")}
+
+
+def groups():
+    place = cgroup.mounts().get("cpu")
+    return set(place.rglob("teller-lab-*")) if place else set()
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="teller-lab-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def wait(self, condition, seconds=30):
+        until = time.monotonic() + seconds
+        while not condition():
+            self.assertLess(time.monotonic(), until, "did not happen")
+            time.sleep(0.02)
+
+    def busy(self):
+        process = subprocess.Popen(BUSY)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+
+class Plain(fault.Fault):
+    """A fault with what jobs ask of it."""
+    change = staticmethod(lambda plan, params: None)
+    failing = relayed = both_ends = False
+
+
+@unittest.skipIf(NO_NETWORK, f"SKIPPED: {NO_NETWORK}")
+class Networks(Folder):
+    def network(self, guard, relayed=None):
+        engine = Engine(guard, self.folder, Plain("x", "", "NOT_A_FAULT"))
+        engine.link = HookPlan(self.folder / "link")
+        net = network.Network(guard, 2, relayed)
+        self.addCleanup(net.remove)
+        self.addCleanup(engine.stop)
+        net.make(engine)
+        return net, engine
+
+    def echo(self, net):
+        """Round trips between both ranks: a function that measures one of them in seconds, or gives None when it takes longer than 5 s."""
+        serve = ("import socket\ns = socket.create_server(('0.0.0.0', 9))\nprint('up', flush=True)\nc, _ = s.accept()\n"
+                 "c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\nwhile (b := c.recv(65536)): c.sendall(b)\n")
+        ask = ("import socket, sys, time\nc = socket.create_connection((sys.argv[1], 9))\nc.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)\n"
+               "for line in sys.stdin:\n    t = time.monotonic()\n    n = int(line)\n    c.sendall(bytes(n))\n"
+               "    while n: n -= len(c.recv(65536))\n    print(time.monotonic() - t, flush=True)\n")
+        server = subprocess.Popen(net.inside(1, [sys.executable, "-c", serve]), stdout=subprocess.PIPE, text=True)
+        self.assertEqual(server.stdout.readline(), "up\n")
+        client = subprocess.Popen(net.inside(0, [sys.executable, "-c", ask, net.address(1)]), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  text=True)
+        for process in (server, client):
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            for pipe in (process.stdin, process.stdout):
+                if pipe:
+                    self.addCleanup(pipe.close)
+
+        def once(size=64):
+            client.stdin.write(f"{size}\n")
+            client.stdin.flush()
+            return float(client.stdout.readline())
+        return once
+
+    def test_ranks_reach_each_other_and_have_hosts_of_their_own(self):
+        with Guard() as guard:
+            net, _ = self.network(guard)
+            self.assertLess(self.echo(net)(), 5)
+            name = subprocess.run(net.inside(1, ["uname", "-n"]), capture_output=True, text=True).stdout
+            self.assertEqual(name, "node-1\n")
+            self.assertNotEqual(socket.gethostname(), "node-1")
+            self.assertEqual(len(namespaces()), 3)
+        self.assertEqual(namespaces(), set())
+
+    def test_the_relay_delays_both_directions_while_it_is_told_to(self):
+        with Guard() as guard:
+            net, engine = self.network(guard, relayed=1)
+            once = self.echo(net)
+            once()
+            now = time.time_ns()
+            told = []
+            orders = [{"site": "link", "effect": "delay", "ms": 60, "t0_ns": now, "t1_ns": now + 2 * 10**9}]
+            worker = threading.Thread(target=lambda: told.extend(inject.hooked(engine.link, orders)))
+            worker.start()
+            self.wait(lambda: engine.link._table.count == 1)
+            self.assertGreaterEqual(once(), 0.12)
+            worker.join()
+            self.assertEqual(len(told), 1)
+            self.assertGreaterEqual(told[0][0], now)
+            self.assertLess(min(once() for _ in range(20)), 0.06)
+
+    def test_the_relay_loses_frames_and_says_so_and_nothing_when_none_came(self):
+        with Guard() as guard:
+            net, engine = self.network(guard, relayed=0)
+            once = self.echo(net)
+            once()
+            for traffic in (True, False):
+                now = time.time_ns()
+                told = []
+                orders = [{"site": "link", "effect": "lose", "share": 0.5, "t0_ns": now, "t1_ns": now + 10**9}]
+                worker = threading.Thread(target=lambda: told.extend(inject.hooked(engine.link, orders)))
+                if traffic:
+                    worker.start()
+                    self.wait(lambda: engine.link._table.count == 1)
+                    once(500_000)
+                    worker.join()
+                    self.assertEqual(len(told), 1)
+                else:
+                    os.kill(engine.helpers()[0], signal.SIGSTOP)  # no frame passes, so none can be lost
+                    told.extend(inject.hooked(engine.link, orders))
+                    self.assertEqual(told, [])
+
+    def test_a_limited_link_is_slow_and_an_idle_one_is_no_fault(self):
+        with Guard() as guard:
+            net, _ = self.network(guard)
+            once = self.echo(net)
+            once(500_000)
+            told = []
+            worker = threading.Thread(target=lambda: told.extend(inject.link_rate(net.ends(1), time.time_ns(), 2.5, 2_000)))
+            worker.start()
+            time.sleep(0.3)
+            self.assertGreaterEqual(once(250_000), 0.5)
+            worker.join()
+            self.assertEqual(len(told), 1)
+            with self.assertRaisesRegex(LabError, "never held"):
+                inject.link_rate(net.ends(1), time.time_ns(), 0.2, 2_000)
+
+    def test_a_killed_run_leaves_no_namespace(self):
+        code = ("import sys, time, pathlib\nfrom lab.guard import Guard\nfrom lab.network import Network\n"
+                "guard = Guard()\nNetwork(guard, 2).make(None)\nprint('made', flush=True)\ntime.sleep(600)\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.stdout.close)
+        self.assertEqual(run.stdout.readline(), "made\n")
+        self.assertEqual(len(namespaces(run.pid)), 3)
+        run.kill()
+        run.wait()
+        self.wait(lambda: not namespaces(run.pid))
+
+
+@unittest.skipIf(NO_GROUPS, f"SKIPPED: {NO_GROUPS}")
+class Quotas(Folder):
+    def test_a_quota_is_felt_and_leaves_no_trace(self):
+        process = self.busy()
+        home = cgroup.home_of(process.pid, "cpu")
+        with Guard() as guard:
+            before = procs.stat(process.pid)[5]
+            intervals = inject.cpu_quota(guard, [process.pid], time.time_ns(), 1.5, 20)
+            used = procs.stat(process.pid)[5] - before
+        length = (intervals[0][1] - intervals[0][0]) / 1e9
+        self.assertGreaterEqual(length, 1.5)
+        self.assertLess(used, 0.2 * length + 0.3)
+        self.assertEqual(cgroup.home_of(process.pid, "cpu"), home)
+        self.assertEqual({g for g in groups() if f"-{os.getpid()}-" in g.name}, set())
+
+    def test_a_quota_that_stops_nobody_is_no_injection(self):
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        time.sleep(1)
+        self.wait(lambda: procs.stat(process.pid)[1] == "S")
+        with Guard() as guard, self.assertRaisesRegex(LabError, "never stopped"):
+            inject.cpu_quota(guard, [process.pid], time.time_ns(), 0.3, 20)
+        self.assertEqual({g for g in groups() if f"-{os.getpid()}-" in g.name}, set())
+
+    def test_a_killed_run_leaves_no_group(self):
+        code = ("import subprocess, sys, time\nfrom lab import inject\nfrom lab.guard import Guard\nguard = Guard()\n"
+                f"child = subprocess.Popen({BUSY!r}, start_new_session=True)\nguard.session(child.pid)\nprint('go', flush=True)\n"
+                "inject.cpu_quota(guard, [child.pid], time.time_ns(), 600, 20)\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.stdout.close)
+        run.stdout.readline()
+        mine = lambda: {g for g in groups() if f"-{run.pid}-" in g.name}  # noqa: E731
+        self.wait(mine)
+        run.kill()
+        run.wait()
+        self.wait(lambda: not mine())
+
+
+class Stops(Folder):
+    def test_a_process_is_stopped_only_while_it_computes(self):
+        process = subprocess.Popen([sys.executable, "-c", "import sys\nprint(1, flush=True)\nsys.stdin.read()\nwhile True: pass"],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for clean in (process.wait, process.kill, process.stdout.close):
+            self.addCleanup(clean)
+        process.stdout.readline()
+        self.wait(lambda: procs.stat(process.pid)[1] == "S")
+        stops = []
+        worker = threading.Thread(target=lambda: stops.extend(inject.stop_bursts(process.pid, time.time_ns(), [[0.0, 0.1]], running=True)))
+        worker.start()
+        time.sleep(0.5)
+        self.assertEqual(procs.stat(process.pid)[1], "S")
+        told = time.time_ns()
+        process.stdin.close()
+        worker.join()
+        self.assertGreater(stops[0][0], told)
+
+    def test_one_that_never_computes_is_not_stopped(self):
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait(lambda: procs.stat(process.pid)[1] == "S")
+        time.sleep(1)
+        with self.assertRaisesRegex(LabError, "did not compute"):
+            inject.until_running(process.pid, limit_s=0.5)
+
+    def test_a_kill_is_over_when_the_process_is(self):
+        process = self.busy()
+        intervals = inject.kill(process.pid, time.time_ns())
+        self.assertEqual(procs.stat(process.pid)[1], "Z")
+        self.assertGreater(intervals[0][1], intervals[0][0])
+
+
+class HookUnderProfiler(Folder):
+    """A profiler with stacks must see nothing of the hook but frames that look like the wrapped function."""
+    MODULE = "class PreTrainedTokenizerBase:\n    prefix = 'layers.1.mlp'\n    def __call__(self, text):\n        return text\n"
+
+    def events(self, order):
+        (self.folder / "transformers").mkdir(exist_ok=True)
+        (self.folder / "transformers" / "__init__.py").write_text("")
+        (self.folder / "transformers" / "tokenization_utils_base.py").write_text(self.MODULE)
+        plan = HookPlan(self.folder / "plan")
+        now = time.time_ns()
+        plan.order([{"site": "tokenizer", "t0_ns": now, "t1_ns": now + 10**12, **order}] if order else [])
+        code = textwrap.dedent("""
+            import sys
+            from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+            one, seen = PreTrainedTokenizerBase(), []
+            def watch(frame, event, what):
+                if event == "call":
+                    seen.append(f"{frame.f_code.co_filename.rsplit('/')[-1]}:{frame.f_code.co_name}")
+                elif event == "c_call":
+                    seen.append(f"builtin:{what.__name__}")
+            sys.setprofile(watch)
+            try:
+                one("x")
+            except RuntimeError:
+                pass
+            sys.setprofile(None)
+            print(sorted(set(seen) - {"builtin:setprofile"}))
+            """)
+        env = {**os.environ, "PYTHONPATH": f"{ROOT / 'lab' / 'hook'}:{self.folder}", "SITE_PLAN": str(plan.path)}
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.strip(), plan.intervals()
+
+    def test_no_effect_shows(self):
+        for order in (None, {"effect": "spin", "ms": 5}, {"effect": "sleep", "ms": 5}, {"effect": "collect", "objects": 1000},
+                      {"effect": "skip"}, {"effect": "twice"}, {"effect": "raise", "text": "x"}):
+            with self.subTest(order=order):
+                seen, done = self.events(order)
+                self.assertEqual(seen, "['tokenization_utils_base.py:__call__']")
+                self.assertEqual(len(done), 1 if order else 0)
+
+    def test_an_order_for_another_place_does_nothing(self):
+        self.assertEqual(len(self.events({"effect": "spin", "ms": 1, "place": "layers.2"})[1]), 0)
+        self.assertEqual(len(self.events({"effect": "spin", "ms": 1, "place": "layers.1"})[1]), 1)
+
+
+RANK = """
+import json, sys, time
+plan, rank = json.load(open(sys.argv[1])), int(sys.argv[2])
+if plan.get("dies") == rank:
+    print("cannot load weights", flush=True)
+    sys.exit(3)
+with open(f"{plan['folder']}/steps{rank}.jsonl", "w", buffering=1) as notes:
+    for n in range(plan["steps"]):
+        notes.write(json.dumps({"step": n, "request": n // 4, "name": "decode", "profiled": n >= 2, "t0_ns": time.time_ns()}) + "\\n")
+        time.sleep(0.1)
+        notes.write(json.dumps({"step": n, "t1_ns": time.time_ns()}) + "\\n")
+        print("step", n, flush=True)
+open(f"{plan['folder']}/rank{rank}.json.gz", "w").write("{}")
+"""
+
+
+class FakeJob(job.Job):
+    dies = None
+
+    def make_plan(self, seed, rng, fault, params, profile):
+        return {"world_size": 2, "steps": 12, "folder": str(self.folder), "profile": {"active": 10}, "explained": [], "told": {}, "fault_step": 4,
+                "dies": self.dies}
+
+    def make_hooks(self):
+        pass
+
+    def command(self, rank):
+        return [sys.executable, "-c", RANK, str(self.folder / "plan.json"), str(rank)], dict(os.environ)
+
+
+class DyingJob(FakeJob):
+    dies = 1
+
+
+class Ready:
+    @staticmethod
+    def is_ready():
+        return True
+
+
+@unittest.skipIf(network.no_namespaces(), f"SKIPPED: {network.no_namespaces()}")
+class Course(Folder):
+    def run_case(self, kind, engine):
+        stack = fault.Stack("fake", "1", "", Ready, {kind.kind: kind}, engine)
+        course.Runner(stack, say=lambda text: None).run([(kind.kind, 1, self.folder / "case")])
+        return json.loads((self.folder / "case" / "label.json").read_text())
+
+    def fault(self, **more):
+        base = {"kind": "stop", "about": "", "fault_class": "RUNTIME_PAUSE", "culprit": casefile.culprit(layer="process"),
+                "act": lambda scene, p, at_ns: inject.stop_bursts(scene.engine.processes[f"rank{p['rank']}"], at_ns, [[0.0, 0.4]])}
+        return fsdp_faults.JobFault(**{**base, **more})
+
+    def nothing_left(self):
+        self.assertEqual(namespaces(), set())
+        self.assertEqual([p.name for p in self.folder.iterdir() if p.name.startswith(".")], [])
+
+    def test_a_case_has_traces_logs_and_steps_under_the_fault(self):
+        label = self.run_case(self.fault(), FakeJob)
+        case = self.folder / "case"
+        self.assertEqual(sorted(p.name for p in (case / "traces").iterdir()), ["rank0.json.gz", "rank1.json.gz"])
+        self.assertEqual(sorted(p.name for p in (case / "logs").iterdir()), ["rank0.log", "rank1.log"])
+        self.assertEqual(label["world_size"], 2)
+        self.assertIn(label["culprit"]["rank"], (0, 1))
+        self.assertEqual(label["accept_ranks"], [label["culprit"]["rank"]])
+        self.assertEqual(label["victims"], [1 - label["culprit"]["rank"]])
+        (begin, end), = label["intervals_ns"]
+        self.assertTrue(label["abnormal_steps"])
+        for step in label["abnormal_steps"]:
+            self.assertTrue(any(a < end and b > begin for a, b in step["ranks"]))
+        self.assertFalse((case / "requests.jsonl").exists())
+        self.nothing_left()
+
+    def test_an_engine_that_dies_at_its_start_is_one_line_and_no_case(self):
+        with self.assertRaises(LabError) as caught:
+            self.run_case(self.fault(), DyingJob)
+        self.assertIn("rank1 ended with status 3", str(caught.exception))
+        self.assertIn("cannot load weights", str(caught.exception))
+        self.assertEqual(str(caught.exception).count("\n"), 0)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.nothing_left()
+
+    def test_a_fault_that_touches_no_profiled_step_is_no_case(self):
+        late = self.fault(act=lambda scene, p, at_ns: [[at_ns + 10**10, at_ns + 10**10 + 1]])
+        with self.assertRaisesRegex(LabError, "no profiled step"):
+            self.run_case(late, FakeJob)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.nothing_left()
+
+    def test_a_fault_that_never_happened_is_no_case(self):
+        with self.assertRaises(LabError):
+            self.run_case(self.fault(act=lambda scene, p, at_ns: []), FakeJob)
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.nothing_left()
+
+
+class Steps(Folder):
+    def steps(self, *ranks):
+        for rank, lines in enumerate(ranks):
+            (self.folder / f"steps{rank}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with Guard() as guard:
+            engine = FakeJob(guard, self.folder, None, Plain("x", "", "NOT_A_FAULT"))
+            return job.Steps(engine, {"world_size": len(ranks)})
+
+    @staticmethod
+    def lines(*times, start=0):
+        out = []
+        for n, (begin, end) in enumerate(times):
+            out.append({"step": n, "request": 0, "name": "s", "profiled": n >= start, "t0_ns": begin})
+            if end:
+                out.append({"step": n, "t1_ns": end})
+        return out
+
+    def test_a_step_counts_with_the_gap_before_it(self):
+        steps = self.steps(self.lines((0, 100), (200, 300), (300, 400)))
+        abnormal, touched = steps.under([[110, 190]])
+        self.assertEqual(([s["index"] for s in abnormal], touched), ([1], []))
+        abnormal, touched = steps.under([[290, 310]])
+        self.assertEqual(([s["index"] for s in abnormal], touched), ([], [1, 2]))
+
+    def test_steps_are_numbered_from_the_first_profiled_one(self):
+        steps = self.steps(self.lines((0, 100), (100, 200), (200, 300), start=1))
+        self.assertEqual([s["annotation"] for s in steps.all], ["s", "s"])
+        self.assertEqual([s["index"] for s in steps.under([[100, 300]])[0]], [0, 1])
+
+    def test_a_step_that_a_rank_never_finished_has_failed(self):
+        steps = self.steps(self.lines((0, 100), (100, 200), (200, 300)), self.lines((0, 100), (100, None)))
+        self.assertEqual(steps.failed, 1)
+        abnormal, _ = steps.under([[150, 151]])
+        self.assertEqual([(s["index"], s["ranks"]) for s in abnormal], [(1, [[100, 200], [100, None]])])
+
+
+if __name__ == "__main__":
+    unittest.main()
