@@ -1,8 +1,8 @@
 // A matrix product that can be told to take longer: it stands before the real one in torch's dispatch and repeats it.
 // Torch records one call of aten::mm with its own shapes; nothing else shows.
-#include <torch/library.h>
-
+#include <ATen/core/Tensor.h>
 #include <ATen/ops/mm_ops.h>
+#include <torch/library.h>
 
 #include <atomic>
 #include <chrono>
@@ -24,6 +24,10 @@ at::Tensor Product(c10::DispatchKeySet keys, const at::Tensor& a, const at::Tens
 
 }  // namespace
 
-TORCH_LIBRARY_IMPL(aten, BackendSelect, m) { m.impl("mm", Product); }
+TORCH_LIBRARY_IMPL(aten, BackendSelect, m) {
+  m.impl("mm", Product);
+}
 
-extern "C" void LengthenNextProduct(int64_t ns) { longer_ns = ns; }
+extern "C" void LengthenNextProduct(int64_t ns) {
+  longer_ns = ns;
+}
