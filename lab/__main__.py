@@ -103,7 +103,7 @@ def make_real(args):
     chosen = [stack for name, stack in stacks.ALL.items() if name in args.stacks]
     planned = real.plan(chosen, pathlib.Path(args.output), args.only, args.seed)
     failed = real.make(chosen, planned, say=say, tries=args.tries, limit=args.limit, nice=args.nice)
-    made = real.summary(planned, failed)
+    made = real.summary(planned, failed, real.impossible(chosen, args.only))
     print(json.dumps(made, indent=1) if args.format == "json" else real.text(made))
     return 3 if failed else 0
 

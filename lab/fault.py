@@ -67,8 +67,8 @@ def kill(process):
 
 
 def until_done(kind):
-    """Lasts until the last request of this kind has ended."""
-    return lambda scene, p, at_ns: [[at_ns, scene.wait_for(kind)]]
+    """Lasts from the first of the requests of this kind (p: count) to the end of the last."""
+    return lambda scene, p, at_ns: [scene.wait_for(kind, p["count"])]
 
 
 def order(site, effect, length="seconds"):

@@ -54,15 +54,20 @@ def in_order(faults):
             yield from (f for f in pair if f)
 
 
+def impossible(stacks, kinds=()):
+    """(stack, kind, why) of what this machine cannot have. `kinds`: only these."""
+    return [(s.name, f.kind, why) for s in stacks for f in s.faults.values() if (not kinds or f.kind in kinds) and (why := f.why_not())]
+
+
 def plan(stacks, out, kinds=(), seed=1):
-    """Every case of the list. `kinds`: only these."""
+    """Every case of the list that this machine can have. `kinds`: only these."""
     known = {kind for stack in stacks for kind in stack.faults}
     for kind in kinds:
         if kind not in known:
             raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {', '.join(s.name for s in stacks)} can have")
     planned = []
     for stack in stacks:
-        faults = [f for f in stack.faults.values() if not kinds or f.kind in kinds]
+        faults = [f for f in stack.faults.values() if (not kinds or f.kind in kinds) and not f.why_not()]
         for number in (seed, seed + 1):
             some = [f for f in faults if number == seed or f.culprit is None]
             planned += [Planned(stack.name, f.kind, number, f.culprit is not None, out / stack.name / f"{f.kind}-{number}") for f in in_order(some)]
@@ -129,7 +134,7 @@ def _of_stack(stack, cases, runner, say, limit, progress, options):
     return failed
 
 
-def summary(planned, failed):
+def summary(planned, failed, impossible=()):
     """How many cases there are of each stack and kind, and what is missing."""
     whole = [case for case in planned if case.folder.exists() and case not in failed]
     counts = {}
@@ -140,6 +145,7 @@ def summary(planned, failed):
         "cases": len(whole), "stacks": len(counts), "fault_kinds": len({c.kind for c in whole if c.is_fault}),
         "look_alikes": len({c.kind for c in whole if not c.is_fault and c.kind != "healthy"}), "counts": counts,
         "disturbed": sorted(f"{c.stack}/{c.folder.name}" for c in whole if (c.other_work() or 0) > DISTURBED),
+        "impossible": [dict(zip(("stack", "kind", "why"), one)) for one in impossible],
         "failed": [{"stack": c.stack, "kind": c.kind, "seed": c.seed, "why": why} for c, why in failed.items()],
     }
 
@@ -155,5 +161,6 @@ def text(made):
                  f"{made['look_alikes']} kinds of look-alikes beside healthy runs")
     if made["disturbed"]:
         lines.append(f"{len(made['disturbed'])} of them were made while other programs used more than {DISTURBED} processors")
+    lines += [f"not possible here: {i['stack']} {i['kind']}: {i['why']}" for i in made["impossible"]]
     lines += [f"not made: {f['stack']} {f['kind']} seed {f['seed']}: {f['why'].splitlines()[0]}" for f in made["failed"]]
     return "\n".join(lines)

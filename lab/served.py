@@ -5,6 +5,7 @@ import time
 
 from lab import workload
 from lab.client import LoadClient
+from lab.errors import LabError
 from lab.host import HostRecorder
 from lab.label import label_of
 from lab.metrics import Scraper
@@ -23,16 +24,17 @@ class Scene:
     def __init__(self, engine, guard, client):
         self.engine, self.guard, self._client = engine, guard, client
 
-    def wait_for(self, kind, limit_s=40):
-        """Waits until no request of this kind is under way; the time at which the last ended."""
+    def wait_for(self, kind, count, limit_s=60):
+        """Waits until `count` requests of this kind have ended; from when to when they were under way."""
         until = time.monotonic() + limit_s
-        time.sleep(0.3)
-        while time.monotonic() < until:
-            records = [r for r in self._client.records() if r["kind"] == kind]
-            if records and all("t_end_ns" in r for r in records):
-                return max(r["t_end_ns"] for r in records)
+        while True:
+            records = [r for r in self._client.records() if r["kind"] == kind and "t_send_ns" in r]
+            ended = [r["t_end_ns"] for r in records if "t_end_ns" in r]
+            if len(ended) >= count or time.monotonic() > until:
+                if not records:
+                    raise LabError(f"no request of the kind \"{kind}\" was sent")
+                return [min(r["t_send_ns"] for r in records), max(ended) if len(ended) >= count else time.time_ns()]
             time.sleep(0.05)
-        return time.time_ns()
 
 
 class Background(threading.Thread):

@@ -14,8 +14,9 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import casefile, client, host, inject, procs, stacks, standins, workload  # noqa: E402
+from lab import casefile, client, host, inject, procs, served, stacks, standins, workload  # noqa: E402
 from lab.errors import LabError  # noqa: E402
+from lab.fault import until_done  # noqa: E402
 from lab.guard import Guard  # noqa: E402
 from lab.hookplan import HookPlan  # noqa: E402
 
@@ -140,6 +141,23 @@ class ClientTruth(Folder):
             self.assertEqual(record["t_first_token_ns"], record["token_times_ns"][0])
         self.assertEqual(c["http_status"], 400)
         self.assertNotIn("t_first_token_ns", c)
+
+    def test_a_flood_lasts_from_its_first_request_to_the_end_of_its_last(self):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Streamer)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        load = client.LoadClient(server.server_address[1], STACK)
+        scene = served.Scene(None, None, load)
+        load.start([workload.Planned("a", 0.0, "one", 1), *workload.volley(1, "r", 0.2, 3, 0.5, 3, 1, "invalid", {"max_tokens": -1})], time.time_ns())
+        begin, end = until_done("invalid")(scene, {"count": 3}, 0)[0]
+        records = [r for r in load.records() if r["kind"] == "invalid"]
+        self.assertEqual(len(records), 3)
+        self.assertEqual((begin, end), (records[0]["t_send_ns"], records[2]["t_end_ns"]))
+        self.assertGreater(end - begin, 900_000_000)
+        self.assertEqual(load.drain(20), 0)
+        with self.assertRaisesRegex(LabError, "no request"):
+            scene.wait_for("other", 1, limit_s=0)
 
     def test_a_server_that_is_gone_is_an_error_of_the_request(self):
         load = client.LoadClient(1, STACK)

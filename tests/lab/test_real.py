@@ -78,7 +78,7 @@ class List(Folder):
         for one in stacks.ALL.values():
             for f in one.faults.values():
                 seeds = [c.seed for c in planned if (c.stack, c.kind) == (one.name, f.kind)]
-                self.assertEqual(sorted(seeds), [1] if f.culprit else [1, 2], (one.name, f.kind))
+                self.assertEqual(sorted(seeds), [] if f.why_not() else [1] if f.culprit else [1, 2], (one.name, f.kind))
         self.assertEqual(len({c.folder for c in planned}), len(planned))
 
     def test_the_list_is_as_long_as_it_has_to_be(self):
@@ -165,6 +165,14 @@ class List(Folder):
         planned = real.plan(stacks, self.folder)
         self.assertEqual(real.make(stacks, planned, Engine(busy=("hogs",)), say=lambda text: None, limit=0.5), {})
         self.assertEqual(real.summary(planned, {})["disturbed"], [])
+
+    def test_what_the_machine_cannot_have_is_no_failure(self):
+        stacks = [stack("one", fault("healthy"), fault("quota", {}, why_not=lambda: "no cgroups here"))]
+        planned = real.plan(stacks, self.folder)
+        self.assertEqual({case.kind for case in planned}, {"healthy"})
+        text = real.text(real.summary(planned, {}, real.impossible(stacks)))
+        self.assertIn("not possible here: one quota: no cgroups here", text)
+        self.assertEqual(real.impossible(stacks, ("healthy",)), [])
 
     def test_kinds_that_no_stack_has_are_refused(self):
         with self.assertRaisesRegex(LabError, "nonsense"):
