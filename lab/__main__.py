@@ -102,6 +102,9 @@ def make_run(args):
 def make_real(args):
     chosen = [stack for name, stack in stacks.ALL.items() if name in args.stacks]
     planned = real.plan(chosen, pathlib.Path(args.output), args.only, args.seed)
+    for stack in chosen:
+        if not stack.setup.is_ready():
+            say(f"{stack.name} is not set up, so its cases will be missing: ./dev lab setup {stack.name}")
     failed = real.make(chosen, planned, say=say, tries=args.tries, limit=args.limit, nice=args.nice)
     made = real.summary(planned, failed, real.impossible(chosen, args.only))
     print(json.dumps(made, indent=1) if args.format == "json" else real.text(made))

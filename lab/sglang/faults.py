@@ -10,6 +10,7 @@ TOKENIZER = "PreTrainedTokenizerBase.__call__"
 PAUSE = {"fault_class": "RUNTIME_PAUSE", "accept": ("CPU_STARVED",)}
 FRONT = {"fault_class": "HOST_CPU_BOUND", "accept": ("PRE_FORWARD_STALL", "FRONTEND_NET"), "visible": SPANS}
 TP2 = (("tp", 2),)
+SMALL_CACHE = (("kv_tokens", 2048),)
 
 
 def of(process, layer, **more):
@@ -69,7 +70,8 @@ ALL = {fault.kind: fault for fault in (
     Fault("kv-pressure", "long outputs on a small KV cache", "KV_PRESSURE", ("log", "metrics", *SPANS), (),
           of(SCHEDULER, "scheduler", rank=0), params=lambda rng: {"count": rng.randint(10, 14), "max_tokens": rng.randint(220, 300)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.05, 60, p["max_tokens"], "long"), ()),
-          act=until_done("long"), options=(("kv_tokens", 2048),)),
+          act=until_done("long"), options=SMALL_CACHE),
+    Fault("small-cache", "nothing, on a small KV cache", "NOT_A_FAULT", options=SMALL_CACHE),
     Fault("bad-requests", "a flood of invalid requests", **flood({"max_tokens": -1})),
     Fault("context-overflow", "a flood of prompts that do not fit", **flood({"prompt": [7] * 3000})),
     Fault("scheduler-killed", "the scheduler process is killed", "PROC_DEATH", ("log", *SPANS), (), of(SCHEDULER, "process", rank=0),

@@ -5,6 +5,7 @@ from lab.fault import Fault, bursts, during_idle, idle_burst, no_quota, order, q
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
+SMALL_CACHE = (("kv_tokens", 2304),)
 
 
 def of(process, layer, **more):
@@ -54,7 +55,8 @@ ALL = {fault.kind: fault for fault in (
     Fault("kv-pressure", "long outputs on a small KV cache", "KV_PRESSURE", ("metrics", *SPANS), (),
           of("EngineCore", "scheduler"), params=lambda rng: {"count": rng.randint(8, 11), "max_tokens": rng.randint(220, 300)},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.05, 150, p["max_tokens"], "long"), ()),
-          act=until_done("long"), options=(("kv_tokens", 2304),)),
+          act=until_done("long"), options=SMALL_CACHE),
+    Fault("small-cache", "nothing, on a small KV cache", "NOT_A_FAULT", options=SMALL_CACHE),
     Fault("bad-requests", "a flood of invalid requests", "CLIENT_ERROR", ("log", "requests"), (), culprit(layer="request", process="client"),
           params=lambda rng: {"count": rng.randint(40, 80), "gap_s": 0.02},
           requests=lambda seed, prefix, at_s, p: (
