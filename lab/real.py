@@ -43,15 +43,18 @@ class Planned:
         return None if (label["culprit"] or {}).get("layer") == "host" else label["background"].get("whole_case")
 
 
-def in_order(faults):
-    """Kinds in an order that needs few starts of the engine: what wants a fresh one first, what uses one up last."""
-    for _, same in itertools.groupby(sorted(faults, key=lambda f: str(f.options)), key=lambda f: str(f.options)):
+def in_order(pairs):
+    """(fault, seed) pairs in an order that needs few starts of the engine: what wants a fresh one first, what uses one up last."""
+    def options(pair):
+        return str(pair[0].options)
+
+    for _, same in itertools.groupby(sorted(pairs, key=options), key=options):
         same = list(same)
-        fresh = [f for f in same if f.fresh and not f.last]
-        last = [f for f in same if f.last]
-        yield from (*fresh[:1], *(f for f in same if not f.fresh and not f.last), *last[:1])
-        for pair in itertools.zip_longest(fresh[1:], last[1:]):
-            yield from (f for f in pair if f)
+        fresh = [p for p in same if p[0].fresh and not p[0].last]
+        last = [p for p in same if p[0].last]
+        yield from (*fresh[:1], *(p for p in same if not p[0].fresh and not p[0].last), *last[:1])
+        for both in itertools.zip_longest(fresh[1:], last[1:]):
+            yield from (p for p in both if p)
 
 
 def impossible(stacks, kinds=()):
@@ -68,9 +71,8 @@ def plan(stacks, out, kinds=(), seed=1):
     planned = []
     for stack in stacks:
         faults = [f for f in stack.faults.values() if (not kinds or f.kind in kinds) and not f.why_not()]
-        for number in (seed, seed + 1):
-            some = [f for f in faults if number == seed or f.culprit is None]
-            planned += [Planned(stack.name, f.kind, number, f.culprit is not None, out / stack.name / f"{f.kind}-{number}") for f in in_order(some)]
+        pairs = [(f, number) for f in faults for number in (seed, seed + 1) if number == seed or f.culprit is None]
+        planned += [Planned(stack.name, f.kind, number, f.culprit is not None, out / stack.name / f"{f.kind}-{number}") for f, number in in_order(pairs)]
     return planned
 
 

@@ -91,10 +91,12 @@ class List(Folder):
             self.assertIn((name, "healthy"), {(c.stack, c.kind) for c in planned})
 
     def test_engines_are_started_seldom(self):
-        kinds = [f.kind for f in real.in_order([fault("a"), fault("end", last=True), fault("start", fresh=True), fault("small", options=(("n", 1),)),
-                                                fault("b"), fault("end2", last=True)])]
-        self.assertEqual(sorted(kinds), ["a", "b", "end", "end2", "small", "start"])
-        self.assertEqual([k for k in kinds if k != "small"], ["start", "a", "b", "end", "end2"])
+        faults = [fault("a"), fault("end", last=True), fault("start", fresh=True), fault("small", options=(("n", 1),)), fault("b"), fault("end2", last=True)]
+        order = [(f.kind, seed) for f, seed in real.in_order([(f, seed) for f in faults for seed in (1, 2)])]
+        self.assertEqual(len(set(order)), 12)
+        self.assertEqual(order[order.index(("small", 1)) + 1], ("small", 2))
+        self.assertEqual([pair for pair in order if pair[0] != "small"],
+                         [("start", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 2), ("end", 1), ("start", 2), ("end", 2), ("end2", 1), ("end2", 2)])
 
     def test_a_list_goes_on_where_it_stopped(self):
         first = Engine(bad=("slow",))
