@@ -65,6 +65,8 @@ class Runner:
         return engine
 
     def _case(self, guard, fault, seed, target):
+        if why := fault.why_not():
+            raise LabError(f"{fault.kind} cannot be made here: {why}")
         with CaseFolder(target) as case:
             guard.folder(case.path)
             engine = self._ready_engine(guard, fault)

@@ -48,7 +48,7 @@ class Job(Engine):
         return not self._went
 
     def make_plan(self, seed, rng, fault, params, profile):
-        """What the ranks do, as JSON: `world_size` and whatever they understand."""
+        """What the ranks do, as JSON: `world_size`, `relay` (frames of one rank go through the relay), and whatever they understand."""
         raise NotImplementedError
 
     def command(self, rank):
@@ -149,7 +149,7 @@ class JobCase:
 
     def record(self):
         job, fault = self.job, self.fault
-        job.launch(self.plan, self.params["rank"] if fault.relayed else None)
+        job.launch(self.plan, (self.params["rank"] or 0) if self.plan["relay"] else None)
         host = HostRecorder(self.folder / "host_cpu.jsonl", job.processes, job.helpers())
         host.start()
         try:

@@ -37,7 +37,7 @@ def _try(*command):
 @functools.cache
 def no_namespaces():
     """Why no network namespaces can be made here, or None."""
-    return (why := _try("ip", "link", "add", "name", "br0", "type", "bridge")) and f"no network namespaces: {why}"
+    return (why := _try("ip", "link", "add", "name", "br0", "type", "bridge")) and f"no network namespaces ({why}): run it as root"
 
 
 @functools.cache

@@ -13,7 +13,6 @@ class JobFault(Fault):
     # change(plan, params): what is different about the run itself
     change: typing.Callable = lambda plan, params: None
     failing: bool = False     # ranks may end badly
-    relayed: bool = False     # the rank's link goes through the relay
     both_ends: bool = False   # of a link between two ranks: either is right
     why_not: typing.Callable = network.no_namespaces
 
@@ -101,7 +100,9 @@ def seconds(low, high):
 LATE = ("STRAGGLER_RANK",)
 SEEN = ("trace",)
 PAUSE_CULPRIT = culprit(layer="process")
-DATA_PARALLEL = (("mode", "fsdp2"),)
+DATA_PARALLEL = (("mode", ("fsdp", "fsdp2")),)
+TENSOR_PARALLEL = (("mode", ("tp",)),)
+RELAYED = (("relay", (True,)),)
 
 ALL = {fault.kind: fault for fault in (
     JobFault("healthy", "nothing", "NOT_A_FAULT"),
@@ -109,7 +110,7 @@ ALL = {fault.kind: fault for fault in (
              (*LATE, "HOST_CPU_BOUND"), culprit(layer="host"),
              params=lambda rng: {"count": rng.randint(2, 5), **seconds(1.0, 2.0)(rng)}, act=hogs),
     JobFault("sigstop", "one rank is stopped while it computes", "RUNTIME_PAUSE", SEEN, (*LATE, "CPU_STARVED"), PAUSE_CULPRIT,
-             params=lambda rng: {"bursts": [[round(i * 0.5, 2), round(rng.uniform(0.15, 0.35), 2)] for i in range(rng.randint(1, 2))]},
+             params=lambda rng: {"bursts": [[round(i * 0.7, 2), round(rng.uniform(0.15, 0.45), 2)] for i in range(rng.randint(1, 3))]},
              act=lambda scene, p, at_ns: inject.stop_bursts(scene.engine.processes[rank_of(p)], at_ns, p["bursts"], running=True)),
     JobFault("cpu-quota", "one rank gets a share of a processor", "CPU_STARVED", ("trace", "host"), (*LATE, "HOST_CPU_BOUND", "RUNTIME_PAUSE"),
              culprit(layer="host"), params=lambda rng: {"percent": rng.randint(8, 18), **seconds(1.0, 1.8)(rng)}, act=by_rank(quota),
@@ -135,10 +136,10 @@ ALL = {fault.kind: fault for fault in (
              act=order("step", "collect")),
     JobFault("link-delay", "every frame of one rank's link comes later", "NET_LINK_FAULT", SEEN, ("NET_PATH_WRONG",),
              culprit(layer="network"), params=lambda rng: {"ms": rng.randint(15, 40), **seconds(1.5, 3.0)(rng)}, act=link("delay"),
-             relayed=True, both_ends=True, why_not=no_link),
+             options=RELAYED, both_ends=True, why_not=no_link),
     JobFault("link-loss", "frames of one rank's link are lost", "NET_LINK_FAULT", SEEN, ("NET_PATH_WRONG",),
              culprit(layer="network"), params=lambda rng: {"share": round(rng.uniform(0.05, 0.15), 3), **seconds(1.5, 3.0)(rng)},
-             act=link("lose"), relayed=True, both_ends=True, why_not=no_link),
+             act=link("lose"), options=RELAYED, both_ends=True, why_not=no_link),
     JobFault("link-rate", "the rate of one rank's link is limited", "NET_LINK_FAULT", SEEN, ("NET_PATH_WRONG",),
              culprit(layer="network"), params=lambda rng: {"share": rng.uniform(0.3, 0.8), **seconds(1.5, 3.0)(rng)},
              act=lambda scene, p, at_ns: inject.link_rate(scene.engine.network.ends(p["rank"]), at_ns, p["seconds"], p["kbit"]),
@@ -153,7 +154,7 @@ ALL = {fault.kind: fault for fault in (
              culprit(layer="collective", operator="gloo:broadcast", function="Engine.agree"),
              params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("agree", "skip"), failing=True),
     JobFault("collective-twice", "one rank issues one collective twice", "COLL_DIVERGENCE", ("trace", "log"), ("PROC_DEATH",),
-             culprit(layer="collective", operator="gloo:all_reduce", function="RowParallel.reduce"), options=(("mode", "tp"),),
+             culprit(layer="collective", operator="gloo:all_reduce", function="RowParallel.reduce"), options=TENSOR_PARALLEL,
              params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("reduce", "twice"), failing=True),
     JobFault("imbalance", "one rank gets more tokens", "NOT_A_FAULT", options=DATA_PARALLEL,
              params=lambda rng: {"words": rng.randint(600, 900), "draw": rng.randrange(8)}, change=bigger(one_rank)),

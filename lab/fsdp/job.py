@@ -15,12 +15,12 @@ BEFORE, AFTER = 4, 4             # steps before and after the profiled ones
 PROFILED = {False: 60, True: 24}  # steps, by whether Python frames are recorded
 
 
-def shape(seed, options):
-    """What a run looks like. It depends on the seed, not on the fault: nothing about the files of a case may tell its fault."""
-    rng = random.Random(f"{seed}/shape")
-    drawn = {"mode": rng.choice(MODES), "world_size": rng.choice((2, 2, 2, 4)), "with_stack": rng.random() < 0.3,
-             "log_format": rng.choice(("plain", "vllm", "iso"))}
-    return {**drawn, **dict(options)}
+def shape(rng, options):
+    """What a run looks like. It is drawn alike for every fault: nothing about the files of a case may tell its fault. `options`: choices
+    that a fault leaves for some of it."""
+    choices = {"mode": MODES, "world_size": (2, 2, 2, 4), "with_stack": (True, False, False), "log_format": ("plain", "vllm", "iso"),
+               "relay": (True, False, False), **dict(options)}
+    return {name: rng.choice(some) for name, some in choices.items()}
 
 
 def requests(rng, world, steps, same):
@@ -36,9 +36,9 @@ def requests(rng, world, steps, same):
 
 class TorchJob(job.Job):
     def make_plan(self, seed, rng, fault, params, profile):
-        told = shape(seed, fault.options)
+        told = shape(random.Random(f"{seed}/{fault.kind}/shape"), fault.options)
         world = told["world_size"]
-        draw = random.Random(f"{seed}/requests")
+        draw = random.Random(f"{seed}/{fault.kind}/requests")
         wait, active = BEFORE + draw.randint(0, 6), PROFILED[told["with_stack"]]
         plan = {**told, "seed": seed, "model": SIZES, "timeout_s": TIMEOUT_S, "folder": str(self.folder),
                 "requests": requests(draw, world, wait + active + AFTER, told["mode"] == "tp"), "explained": [],

@@ -34,7 +34,9 @@ def install(say):
     say("making stand-in libraries: " + ", ".join(standins.make(packages)))
     say("compiling the plug-in")
     torch = packages / "torch"
-    environment.run("g++", "-O1", "-std=c++20", "-fPIC", "-shared", "-o", plugin(), HERE / "product.cpp",
+    fresh = plugin().with_suffix(".new")
+    environment.run("g++", "-O1", "-std=c++20", "-fPIC", "-shared", "-o", fresh, HERE / "product.cpp",
                     "-I", torch / "include", "-L", torch / "lib", "-ltorch_cpu", "-lc10", "-Wl,--allow-shlib-undefined")
+    fresh.rename(plugin())  # a run may be using the old one
     environment.mark_ready(home(), HERE, RECIPE)
     say(f"fsdp is set up in {home()}")

@@ -25,23 +25,23 @@ class EndToEnd(unittest.TestCase):
     def test_a_healthy_and_a_faulty_case(self):
         with tempfile.TemporaryDirectory(prefix="teller-lab-test-") as folder:
             cases = pathlib.Path(folder) / "cases"
-            done = subprocess.run([sys.executable, "-m", "lab", "run", "fsdp", "--fault", "healthy:3", "--fault", "rank-kill:3", "-o", str(cases)],
+            done = subprocess.run([sys.executable, "-m", "lab", "run", "fsdp", "--fault", "healthy:2", "--fault", "rank-kill:4", "-o", str(cases)],
                                   cwd=ROOT, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             checked = self.teller("lab", "check", cases)
             self.assertEqual(checked.returncode, 0, checked.stdout)
 
-            healthy = self.diagnose(cases / "healthy-3")
+            healthy = self.diagnose(cases / "healthy-2")
             self.assertEqual(healthy["input"]["ranks"], [0, 1])
             # Other work on the machine can truly make a rank late, but it kills none and parts none.
             self.assertNotIn(healthy["verdict"]["class"], ("PROC_DEATH", "COLL_DIVERGENCE", "COLL_FIRST_OP_HANG", "GPU_MEM_OOM"))
 
-            label = json.loads((cases / "rank-kill-3" / "label.json").read_text())
-            faulty = self.diagnose(cases / "rank-kill-3")
+            label = json.loads((cases / "rank-kill-4" / "label.json").read_text())
+            faulty = self.diagnose(cases / "rank-kill-4")
             self.assertEqual(faulty["verdict"]["class"], "PROC_DEATH")
             self.assertEqual(faulty["findings"][0]["culprit"]["rank"], label["culprit"]["rank"])
             survivor = 1 - label["culprit"]["rank"]
-            self.assertEqual([p.name for p in (cases / "rank-kill-3" / "traces").iterdir()], [f"rank{survivor}.json.gz"])
+            self.assertEqual([p.name for p in (cases / "rank-kill-4" / "traces").iterdir()], [f"rank{survivor}.json.gz"])
 
     def diagnose(self, case):
         (case / "label.json").rename(case.with_suffix(".label"))

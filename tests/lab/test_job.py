@@ -60,7 +60,7 @@ class Folder(unittest.TestCase):
 class Plain(fault.Fault):
     """A fault with what jobs ask of it."""
     change = staticmethod(lambda plan, params: None)
-    failing = relayed = both_ends = False
+    failing = both_ends = False
 
 
 @unittest.skipIf(NO_NETWORK, f"SKIPPED: {NO_NETWORK}")
@@ -312,7 +312,7 @@ class FakeJob(job.Job):
     dies = None
 
     def make_plan(self, seed, rng, fault, params, profile):
-        return {"world_size": 2, "steps": 12, "folder": str(self.folder), "profile": {"active": 10}, "explained": [], "told": {}, "fault_step": 4,
+        return {"world_size": 2, "steps": 12, "folder": str(self.folder), "profile": {"active": 10}, "explained": [], "told": {}, "fault_step": 4, "relay": False,
                 "dies": self.dies}
 
     def make_hooks(self):
@@ -380,11 +380,28 @@ class Course(Folder):
         self.assertEqual(list(self.folder.iterdir()), [])
         self.nothing_left()
 
+    def test_a_fault_that_cannot_be_made_here_is_said_before_anything_starts(self):
+        with self.assertRaisesRegex(LabError, "^stop cannot be made here: no moon$"):
+            self.run_case(self.fault(why_not=lambda: "no moon"), DyingJob)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
     def test_a_fault_that_never_happened_is_no_case(self):
         with self.assertRaises(LabError):
             self.run_case(self.fault(act=lambda scene, p, at_ns: []), FakeJob)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.nothing_left()
+
+
+@unittest.skipIf(network.no_namespaces(), f"SKIPPED: {network.no_namespaces()}")
+class NoPermission(Folder):
+    def test_list_says_why_and_what_would_help(self):
+        """Root without any of its capabilities may do no more than others."""
+        done = subprocess.run(["setpriv", "--inh-caps=-all", "--bounding-set=-all", sys.executable, "-m", "lab", "list"], cwd=ROOT,
+                              capture_output=True, text=True, env={**os.environ, "TELLER_LAB_HOME": str(self.folder)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = iter(done.stdout.partition("fsdp:")[2].splitlines()[1:])
+        for kind in fsdp_faults.ALL:
+            self.assertRegex(next(lines), rf"^  {kind} .*not here: .*root")
 
 
 class Steps(Folder):
