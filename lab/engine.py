@@ -1,8 +1,11 @@
 """What is under test: processes in sessions of their own, a folder that goes with them."""
 import pathlib
+import re
 import subprocess
 
 from lab import procs
+
+ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]*(Error|Exception)\b")  # as Python ends a traceback
 
 
 class Engine:
@@ -55,3 +58,9 @@ class Engine:
 def tail(log, lines):
     text = log.read_text(errors="replace") if log.exists() else ""
     return "\n".join(text.splitlines()[-lines:])
+
+
+def last_words(log):
+    """The line that is most likely to say why a process ended: the last one that names an error, else the last one."""
+    lines = [line for line in tail(log, 400).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if ERROR.match(line)), lines[-1] if lines else "nothing")

@@ -29,6 +29,10 @@ class HookPlan:
         self._seen = self._done.stat().st_size if self._done.exists() else 0
         self._table.count = len(orders)
 
+    def begun(self):
+        """How often something was begun since the last order."""
+        return sum(order.hits for order in self._table.orders[:self._table.count])
+
     def intervals(self):
         """(begin, end) in epoch ns of what was done since the last order, in order of time."""
         if not self._done.exists():

@@ -81,10 +81,13 @@ def stop_bursts(pid, at_ns, bursts, running=False):
     return intervals
 
 
-def hooked(plan, orders, settle_s=0.6):
-    """Gives orders to the start-up hook, waits until their time is over, and reads back what was done."""
+def hooked(plan, orders, settle_s=0.6, limit_s=20):
+    """Gives orders to the start-up hook, waits until their time is over and all that was begun is done, and reads back what it was."""
     plan.order(orders)
-    sleep_until(max(o["t1_ns"] for o in orders) + int(settle_s * 1e9))
+    end = max(o["t1_ns"] for o in orders)
+    sleep_until(end + int(settle_s * 1e9))
+    while len(plan.intervals()) < plan.begun() and time.time_ns() < end + int(limit_s * 1e9):
+        time.sleep(0.05)
     return [list(pair) for pair in plan.intervals()]
 
 

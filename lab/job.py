@@ -5,7 +5,7 @@ import shutil
 import time
 
 from lab import procs
-from lab.engine import Engine, tail
+from lab.engine import Engine, last_words
 from lab.errors import LabError
 from lab.host import HostRecorder
 from lab.label import label_of
@@ -104,10 +104,10 @@ class Job(Engine):
         until = time.monotonic() + START_LIMIT_S
         while len(steps := self.steps(rank)) <= step:
             for name, code in self.ended():
-                last = tail(self.log(int(name[4:])), 1)
-                raise LabError(f"{name} ended with status {code} after {len(steps)} steps, before the fault; the end of its log: {last}")
+                last = last_words(self.log(int(name[4:])))
+                raise LabError(f"{name} ended with status {code} after {len(steps)} steps, before the fault; its log: {last}")
             if time.monotonic() > until:
-                raise LabError(f"step {step} was not reached within {START_LIMIT_S} s; the end of the log: {tail(self.log(rank), 1)}")
+                raise LabError(f"step {step} was not reached within {START_LIMIT_S} s; its log: {last_words(self.log(rank))}")
             time.sleep(0.002)
 
     def ended(self):
@@ -157,20 +157,23 @@ class JobCase:
             codes = job.wait()
         finally:
             host.stop()
-        bad = [f"rank {rank} ended with status {code}; the end of its log: {tail(job.log(rank), 1)}"
+        bad = [f"rank {rank} ended with status {code}; its log: {last_words(job.log(rank))}"
                for rank, code in enumerate(codes) if code and not fault.failing]
         if bad:
             raise LabError(bad[0])
         traces = job.collect(self.folder)
         if self.plan["profile"] and not traces:
-            raise LabError("no rank wrote a trace; the end of rank 0's log: " + tail(job.log(0), 1))
+            raise LabError("no rank wrote a trace; rank 0's log: " + last_words(job.log(0)))
         return self._label(intervals, host), None
 
     def _inject(self):
         if not self.fault.act:
             return []
         self.job.wait_for_step(self.params["rank"] or 0, self.plan["fault_step"])
-        return self.fault.act(JobScene(self.job, self.guard), self.params, time.time_ns())
+        intervals = self.fault.act(JobScene(self.job, self.guard), self.params, time.time_ns())
+        if not intervals:
+            raise LabError(f"{self.fault.kind} never took effect")
+        return intervals
 
     def _label(self, intervals, host):
         world, rank = self.plan["world_size"], self.params["rank"]

@@ -88,8 +88,8 @@ class Relay:
         return None
 
     def _affected(self, order, now):
-        order.hits += 1
         if self._told != order.t0_ns:
+            order.hits += 1
             self._told, self._first = order.t0_ns, now
         self._last = now + order.ns
 

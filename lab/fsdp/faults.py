@@ -132,7 +132,7 @@ ALL = {fault.kind: fault for fault in (
              params=lambda rng: {"ms": rng.randint(150, 400), "max_hits": rng.randint(1, 3), "seconds": 3.0}, act=order("fetch", "sleep")),
     JobFault("gc-pause", "collections of a large heap in one rank", "RUNTIME_PAUSE", SEEN, (*LATE, "HOST_CPU_BOUND"),
              culprit(layer="python", function="Engine.forward"),
-             params=lambda rng: {"objects": rng.randint(2500, 4500) * 1000, "max_hits": rng.randint(1, 3), "seconds": 2.0},
+             params=lambda rng: {"objects": rng.randint(200, 500) * 1000, "max_hits": rng.randint(1, 3), "seconds": 2.5},
              act=order("step", "collect")),
     JobFault("link-delay", "every frame of one rank's link comes later", "NET_LINK_FAULT", SEEN, ("NET_PATH_WRONG",),
              culprit(layer="network"), params=lambda rng: {"ms": rng.randint(15, 40), **seconds(1.5, 3.0)(rng)}, act=link("delay"),

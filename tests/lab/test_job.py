@@ -246,6 +246,23 @@ class Stops(Folder):
         self.assertGreater(intervals[0][1], intervals[0][0])
 
 
+class LateEffects(Folder):
+    def test_an_effect_that_outlasts_its_order_is_waited_for(self):
+        plan = HookPlan(self.folder / "plan")
+        now = time.time_ns()
+
+        def begin_late():
+            plan._table.orders[0].hits += 1
+            time.sleep(1.5)
+            with open(f"{plan.path}.done", "a") as done:
+                done.write(json.dumps({"site": "x", "t0_ns": now, "t1_ns": time.time_ns()}) + "\n")
+        worker = threading.Timer(0.1, begin_late)
+        worker.start()
+        told = inject.hooked(plan, [{"site": "x", "effect": "sleep", "t0_ns": now, "t1_ns": now + 3 * 10**8}], settle_s=0.1)
+        worker.join()
+        self.assertEqual(len(told), 1)
+
+
 class HookUnderProfiler(Folder):
     """A profiler with stacks must see nothing of the hook but frames that look like the wrapped function."""
     MODULE = "class PreTrainedTokenizerBase:\n    prefix = 'layers.1.mlp'\n    def __call__(self, text):\n        return text\n"
@@ -386,7 +403,7 @@ class Course(Folder):
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_fault_that_never_happened_is_no_case(self):
-        with self.assertRaises(LabError):
+        with self.assertRaisesRegex(LabError, "^stop never took effect$"):
             self.run_case(self.fault(act=lambda scene, p, at_ns: []), FakeJob)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.nothing_left()
