@@ -180,11 +180,11 @@ class Quotas(Folder):
         home = cgroup.home_of(process.pid, "cpu")
         with Guard() as guard:
             before = procs.stat(process.pid)[5]
-            intervals = inject.cpu_quota(guard, [process.pid], time.time_ns(), 1.5, 20)
+            intervals = inject.cpu_quota(guard, [process.pid], time.time_ns(), 1.5, 3)  # on a busy machine, too
             used = procs.stat(process.pid)[5] - before
         length = (intervals[0][1] - intervals[0][0]) / 1e9
         self.assertGreaterEqual(length, 1.5)
-        self.assertLess(used, 0.2 * length + 0.3)
+        self.assertLess(used, 0.03 * length + 0.15)
         self.assertEqual(cgroup.home_of(process.pid, "cpu"), home)
         self.assertEqual({g for g in groups() if f"-{os.getpid()}-" in g.name}, set())
 
