@@ -1,4 +1,4 @@
-"""Baselines of the scorer: python3 -m lab.baselines setup | list | known METHOD... | run METHOD TASK."""
+"""Baselines of the scorer: python3 -m lab.baselines setup | list | known METHOD... | run METHOD TASK..."""
 import os
 import pathlib
 import sys
@@ -41,8 +41,8 @@ def main(argv):
         if argv == ["setup"]:
             setup.install(say)
             return 0
-        if not (argv == ["list"] or argv[:1] == ["known"] or (len(argv) == 3 and argv[0] == "run")):
-            raise LabError("usage: python3 -m lab.baselines setup | list | known METHOD... | run METHOD TASK")
+        if not (argv == ["list"] or argv[:1] == ["known"] or (len(argv) >= 3 and argv[0] == "run")):
+            raise LabError("usage: python3 -m lab.baselines setup | list | known METHOD... | run METHOD TASK...")
         enter(argv)
         if argv[0] == "list":
             for method in methods().values():
@@ -52,7 +52,9 @@ def main(argv):
                 named(name)
         else:
             from lab.baselines import task, tune
-            tune.solve(task.Task(argv[2]), named(argv[1]))
+            shared = {}
+            for path in argv[2:]:
+                tune.solve(task.Task(path, shared), named(argv[1]))
         return 0
     except ImportError as error:
         say(f"{error}; ./dev lab setup baselines installs what is missing")

@@ -1,6 +1,8 @@
 """How far steps and their operators lie from others of their kind, robustly. What most baselines are made of."""
 import numpy as np
 
+from lab.baselines.task import once
+
 
 def robust_z(values, log=True):
     """(values - median) / spread; of logarithms, so that a factor counts the same everywhere. Spread: from quartiles, at least 2 %."""
@@ -10,6 +12,7 @@ def robust_z(values, log=True):
     return (x - middle) / np.maximum((high - low) / 1.349, 0.02)
 
 
+@once
 def step_z(case):
     """One figure a step: its time among steps of its kind."""
     out = np.zeros(len(case.time))
@@ -18,6 +21,7 @@ def step_z(case):
     return out
 
 
+@once
 def op_excess(case):
     """(z, excess in ns) of each step and operator among steps of its kind."""
     z = np.zeros_like(case.self_ns)

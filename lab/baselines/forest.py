@@ -7,12 +7,13 @@ import numpy as np
 
 from lab.baselines.deviation import op_excess, step_z, top_mean
 from lab.baselines.method import Learned
-from lab.baselines.task import Answer
+from lab.baselines.task import Answer, once
 from lab.baselines.tune import NO_FAULT, same
 
 LEVELS = ("warning", "error", "fatal")
 
 
+@once
 def step_rows(case):
     """One row a step: its time among its kind, its operators, the same step on other ranks, log records in it."""
     z = step_z(case)

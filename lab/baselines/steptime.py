@@ -74,18 +74,22 @@ class NSigma(Method):
     @staticmethod
     def window(case, z, shortest):
         """Steps of the stretch of indices whose mean lies highest above the rest, weighted by its length."""
-        indices = sorted(set(case.index.tolist()))
-        mean = np.array([z[case.index == i].max() for i in indices])
+        indices, places = np.unique(case.index, return_inverse=True)
+        mean = np.full(len(indices), -np.inf)
+        np.maximum.at(mean, places, z)
         if len(mean) < shortest + 3:
             return None
         total, best = mean.sum(), None
         sums = np.concatenate([[0], np.cumsum(mean)])
         for a in range(len(mean)):
-            for b in range(a + shortest, min(len(mean), a + len(mean) // 2) + 1):
-                n, m = b - a, len(mean) - (b - a)
-                gain = ((sums[b] - sums[a]) / n - (total - sums[b] + sums[a]) / m) * np.sqrt(n * m / (n + m))
-                if best is None or gain > best[0]:
-                    best = (gain, indices[a], indices[b - 1])
+            b = np.arange(a + shortest, min(len(mean), a + len(mean) // 2) + 1)
+            if not len(b):
+                break
+            n, m = b - a, len(mean) - (b - a)
+            gain = ((sums[b] - sums[a]) / n - (total - sums[b] + sums[a]) / m) * np.sqrt(n * m / (n + m))
+            top = int(np.argmax(gain))
+            if best is None or gain[top] > best[0]:
+                best = (gain[top], indices[a], indices[b[top] - 1])
         return (case.index >= best[1]) & (case.index <= best[2])
 
     @staticmethod

@@ -2,8 +2,19 @@
 import dataclasses
 import json
 import pathlib
+import pickle
 
 import numpy as np
+
+def once(compute):
+    """Computes what depends on a case alone once for each; parameters and folds ask for it again and again."""
+    def known(case):
+        key = compute.__module__, compute.__name__
+        if key not in case.memo:
+            case.memo[key] = compute(case)
+        return case.memo[key]
+    return known
+
 
 MOST_OPS = 24  # that are followed through the steps of a case: those with most time
 
@@ -25,6 +36,7 @@ class Case:
     collectives: list
     logs: list
     templates: dict
+    memo: dict = dataclasses.field(default_factory=dict)  # of `once`
 
     def groups(self):
         """Steps that can be compared: of one kind. Lists of row numbers."""
@@ -78,11 +90,14 @@ def read_case(path, name):
 
 
 class Task:
-    def __init__(self, path):
+    """`shared`: a dictionary that the tasks of one method have in common: cases, and what a method said of them that learns nothing."""
+
+    def __init__(self, path, shared):
         told = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         if told.get("schema") != "teller.task/1":
             raise ValueError(f"{path}: no task of the scorer")
         self.seed = told["seed"]
+        self.cases, self.said = shared.setdefault("cases", {}), shared.setdefault("said", {})
         self.answers = pathlib.Path(told["answers"])
         self.remarks = pathlib.Path(told["remarks"])
         self.features = pathlib.Path(told["features"])
@@ -93,7 +108,19 @@ class Task:
         return (self.features / f"{name}.jsonl").is_file()
 
     def case(self, name):
-        return read_case(self.features / f"{name}.jsonl", name)
+        """Read from JSON once; other methods take what was made of it."""
+        if name not in self.cases:
+            self.cases[name] = self.read(name)
+        return self.cases[name]
+
+    def read(self, name):
+        parsed = self.features.parent / "parsed" / f"{name}.pickle"
+        if parsed.is_file():
+            return pickle.loads(parsed.read_bytes())
+        case = read_case(self.features / f"{name}.jsonl", name)
+        parsed.parent.mkdir(exist_ok=True)
+        parsed.write_bytes(pickle.dumps(case))
+        return case
 
     def write(self, name, status, confidence, answer, threshold, wall_ns):
         finite = {int(step): float(score) for step, score in answer.steps.items() if np.isfinite(score)}

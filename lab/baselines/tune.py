@@ -1,5 +1,6 @@
 """Choosing a method's parameters and thresholds on the cases that it may learn from, and answering the others."""
 import collections
+import dataclasses
 import json
 import math
 import time
@@ -91,11 +92,11 @@ def confidence_curve(train, answers, cut):
 
 
 def solve(task, method):
-    """Answers a task. `method`: name, grid (list of parameters), defaults (thresholds without lessons), fit(train, params, seed) -> answer(case)."""
+    """Answers a task. `method`: name, grid (list of parameters), defaults (thresholds without lessons), lessons and asker of `Method`."""
     tried, best = [], None
     for params in method.grid:
         begin = time.monotonic()
-        lessons = method.lessons(task.train, params, task.seed)
+        lessons = method.lessons(task.train, params, task)
         step_cut, case_cut, parts, goal = judge(task.train, lessons, method.defaults)
         tried.append({"params": params, "goal": round(goal, 4), **{k: None if v is None else round(v, 4) for k, v in parts.items()},
                       "seconds": round(time.monotonic() - begin, 2)})
@@ -107,15 +108,13 @@ def solve(task, method):
     classes = collections.Counter(lesson["class"] for _, lesson in task.train if lesson["is_fault"])
     usual = classes.most_common(1)[0][0] if classes else "UNKNOWN"
     sure = confidence_curve(task.train, lessons, case_cut)
-    answer = method.fit(task.train, params, task.seed)
+    ask = method.asker(task.train, params, task)
     for name in task.test:
-        case = task.case(name)
-        begin = time.monotonic_ns()
-        said = answer(case)
+        said, wall_ns = ask(task.case(name))
         abnormal = said.case_score >= case_cut
         p = sure(said.case_score)
-        for candidate in said.candidates:
-            candidate.setdefault("class", usual)
-        task.write(name, "abnormal" if abnormal else "normal", p if abnormal else 1 - p, said, step_cut, time.monotonic_ns() - begin)
+        # A copy: what was said is kept for other folds, whose usual class may be another.
+        said = dataclasses.replace(said, candidates=[{"class": usual, **candidate} for candidate in said.candidates])
+        task.write(name, "abnormal" if abnormal else "normal", p if abnormal else 1 - p, said, step_cut, wall_ns)
     task.remarks.write_text(json.dumps({"method": method.name, "about": method.about, "search": tried, "chosen": params, "step_threshold": step_cut,
                                         "case_threshold": case_cut, "class": "its own" if method.own_class else f"the usual one, {usual}"}) + "\n")

@@ -20,6 +20,10 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+fs::path RemarksPath(const std::string& folder) {
+  return fs::path(folder) / "method.json";
+}
+
 Json ToJson(const Lesson& lesson) {
   const inject::Label& label = lesson.truth->label;
   Json accepted = Json::array();
@@ -74,38 +78,45 @@ base::Result<std::vector<Method>> ParseMethods(const std::vector<std::string>& t
             "is not built in, and the laboratory's baselines are not beside this program (TELLER_LAB_PATH); "
             "NAME=COMMAND names one of your own");
       method.command = baselines + " " + method.name;
+      method.all_folds = true;
     }
     methods.push_back(std::move(method));
   }
   return methods;
 }
 
-base::Result<MethodRun> RunMethod(const Method& method, const std::string& work, const std::string& folder,
-                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
-                                  uint64_t seed) {
+base::Result<std::string> WriteTask(const std::string& work, const std::string& folder,
+                                    const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
+                                    uint64_t seed) {
   const fs::path answers = fs::path(folder) / "answers";
   std::error_code error;
   fs::create_directories(answers, error);
   if (error) return base::Error{base::Code::kUnreadable, "cannot be made: " + error.message(), answers.string()};
   Json train = Json::array();
   for (const Lesson& lesson : lessons) train.push_back(ToJson(lesson));
-  const fs::path remarks = fs::path(folder) / "method.json";
   const Json task = {{"schema", "teller.task/1"},
                      {"seed", seed},
                      {"cases", fs::absolute(fs::path(work) / "cases").string()},
                      {"features", fs::absolute(fs::path(work) / "features").string()},
                      {"answers", fs::absolute(answers).string()},
-                     {"remarks", fs::absolute(remarks).string()},
+                     {"remarks", fs::absolute(RemarksPath(folder)).string()},
                      {"train", std::move(train)},
                      {"test", asked}};
   const std::string path = fs::absolute(fs::path(folder) / "task.json").string();
   TELLER_TRY(WriteText(path, task.dump(1) + "\n"));
-  const std::string line = method.command + " \"$1\"";
+  return path;
+}
+
+base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks) {
+  const std::string line = method.command + " \"$@\"";
+  std::vector<const char*> words{"sh", "-c", line.c_str(), "sh"};
+  for (const std::string& task : tasks) words.push_back(task.c_str());
+  words.push_back(nullptr);
   const auto begin = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child == 0) {
     dup2(STDERR_FILENO, STDOUT_FILENO);  // results are files; what a method prints is talk
-    execl("/bin/sh", "sh", "-c", line.c_str(), "sh", path.c_str(), static_cast<char*>(nullptr));
+    execv("/bin/sh", const_cast<char* const*>(words.data()));
     _exit(127);
   }
   if (child < 0)
@@ -121,8 +132,12 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::string& work,
   if (WIFSIGNALED(status)) run.problem = fmt::format("died of signal {}", WTERMSIG(status));
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
     run.problem = fmt::format("ended with status {}", WEXITSTATUS(status));
-  if (auto said = ReadJsonObject(remarks.string())) run.remarks = std::move(*said);
   return run;
+}
+
+Json RemarksOf(const std::string& folder) {
+  auto said = ReadJsonObject(RemarksPath(folder).string());
+  return said ? std::move(*said) : Json();
 }
 
 }  // namespace teller::score

@@ -15,6 +15,7 @@ struct Method {
   std::string name;
   std::string command;       ///< started with the path of a task as its last argument; empty = built in
   bool wants_copies = true;  ///< reads the inputs themselves, not only their features
+  bool all_folds = false;    ///< takes the tasks of all folds at once; else one at a time
 };
 
 /// Letters, digits, - and _, at most 60: what a shell and a file system take as it is.
@@ -36,14 +37,19 @@ struct Lesson {
 struct MethodRun {
   int64_t wall_ns = 0;
   int64_t peak_bytes = 0;
-  std::string problem;             ///< why it gave no answers, or not all
-  nlohmann::ordered_json remarks;  ///< what it says of itself (search over its parameters), null when nothing
+  std::string problem;  ///< why it gave no answers, or not all
 };
 
-/// Writes the task (schema "teller.task/1"), runs the method's command, leaves its answers in `folder`/answers.
-/// `work` has cases and features. Errors: kUnreadable (cannot write, no process). A method that fails is no error.
-base::Result<MethodRun> RunMethod(const Method& method, const std::string& work, const std::string& folder,
-                                  const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
-                                  uint64_t seed);
+/// Writes a task (schema "teller.task/1") into `folder`, whose "answers" is for the answers; its path. `work` has cases
+/// and features. Errors: kUnreadable (cannot write).
+base::Result<std::string> WriteTask(const std::string& work, const std::string& folder,
+                                    const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
+                                    uint64_t seed);
+
+/// Runs the method's command on these tasks. Errors: kUnreadable (no process). A method that fails is no error.
+base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks);
+
+/// What the method said of itself about the task in `folder` (search over its parameters), null when nothing.
+nlohmann::ordered_json RemarksOf(const std::string& folder);
 
 }  // namespace teller::score

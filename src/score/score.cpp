@@ -145,20 +145,42 @@ class Scorer {
 
   /// Runs an outside method on every fold and gathers its answers.
   base::Status Ask(MethodScore& score) {
-    for (size_t f = 0; f < scores_.folds.size(); ++f) {
+    std::vector<uint32_t> folds;
+    std::vector<std::string> tasks;
+    const auto folder = [&](uint32_t fold) {
+      return (fs::path(Work()) / "methods" / score.method.name / std::to_string(fold)).string();
+    };
+    for (uint32_t f = 0; f < scores_.folds.size(); ++f) {
       const Fold& fold = scores_.folds[f];
       std::vector<std::string> asked;
       for (const uint32_t i : fold.test) asked.push_back(scores_.names[i]);
       std::sort(asked.begin(), asked.end());
       if (asked.empty()) continue;
-      const fs::path folder = fs::path(Work()) / "methods" / score.method.name / std::to_string(f);
-      auto run = RunMethod(score.method, Work(), folder.string(), Lessons(fold), asked, scores_.options.seed);
+      auto task = WriteTask(Work(), folder(f), Lessons(fold), asked, scores_.options.seed);
+      if (!task) return task.error();
+      folds.push_back(f);
+      tasks.push_back(std::move(*task));
+    }
+    const size_t at_once = score.method.all_folds ? folds.size() : 1;
+    for (size_t first = 0; first < folds.size(); first += at_once) {
+      const auto begin = static_cast<std::ptrdiff_t>(first);
+      const auto run = RunMethod(score.method,
+                                 {tasks.begin() + begin, tasks.begin() + begin + static_cast<std::ptrdiff_t>(at_once)});
       if (!run) return run.error();
       score.wall_ns += run->wall_ns;
-      if (!run->problem.empty()) score.problems.push_back(fmt::format("{}: {}", fold.name, run->problem));
-      if (!run->remarks.is_null()) score.remarks[fold.name] = std::move(run->remarks);
-      for (const uint32_t i : fold.test)
-        Gather(score, folder / "answers" / (scores_.names[i] + ".json"), i, *run, asked.size());
+      if (!run->problem.empty()) {
+        const std::string& name = scores_.folds[folds[first]].name;
+        score.problems.push_back(fmt::format("{}: {}", at_once == 1 ? name : "all folds", run->problem));
+      }
+      size_t asked = 0;
+      for (size_t k = first; k < first + at_once; ++k) asked += scores_.folds[folds[k]].test.size();
+      for (size_t k = first; k < first + at_once; ++k) {
+        const Fold& fold = scores_.folds[folds[k]];
+        if (auto remarks = RemarksOf(folder(folds[k])); !remarks.is_null())
+          score.remarks[fold.name] = std::move(remarks);
+        for (const uint32_t i : fold.test)
+          Gather(score, fs::path(folder(folds[k])) / "answers" / (scores_.names[i] + ".json"), i, *run, asked);
+      }
     }
     say_(fmt::format("{} in {:.1f} s", score.method.name, static_cast<double>(score.wall_ns) / 1e9));
     return {};
