@@ -111,6 +111,7 @@ void AddTpe(CLI::App& app, All& all) {
   sweep->add_option("--vocab", all.sweep.merges, "Numbers of merges, with commas")
       ->type_name("N,N..")
       ->delimiter(',')
+      ->allow_extra_args(false)  // what follows is a run
       ->check(CLI::Range(0U, kMostMerges));
   sweep->add_option("--test", all.sweep.test, "Runs for the test")->type_name("PATH")->expected(1, -1);
   sweep->add_flag("--json", all.sweep.json, "Print JSON");

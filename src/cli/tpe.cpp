@@ -78,7 +78,8 @@ class TpeSession {
   }
 
   base::Result<engine::Structures> Read(const std::vector<std::string>& test = {}) {
-    auto structures = engine::ReadStructures(common_.paths, test, common_.threads, progress_.get());
+    auto structures = engine::ReadStructures({.paths = common_.paths, .test = test, .graphs = common_.graphs},
+                                             common_.threads, progress_.get());
     if (structures) lost_ = structures->lost;
     return structures;
   }
@@ -112,7 +113,7 @@ class TpeSession {
   base::Status Run(const TpeEncodeOptions& what) {
     const auto vocabulary = engine::LoadVocabulary(what.vocabulary);
     if (!vocabulary) return vocabulary.error();
-    const engine::Options options{.inputs = {.paths = common_.paths, .logs = common_.logs},
+    const engine::Options options{.inputs = {.paths = common_.paths, .logs = common_.logs, .graphs = common_.graphs},
                                   .threads = common_.threads,
                                   .progress = progress_.get()};
     const auto run = engine::Open(options);
@@ -123,10 +124,12 @@ class TpeSession {
     const trace::Diagnosis* found = diagnosis ? &*diagnosis : nullptr;
     const engine::TokenOptions wanted{.step = what.step, .rank = what.rank, .all = common_.all, .diagnosis = found};
     const report::TokensText text(*run, *vocabulary, found, Text());
+    size_t shown = 0;  // evidence
     // Nothing is written before there is something to write.
     std::optional<Output> output;
     const auto sink = [&](const engine::EncodedSegment& segment) -> base::Status {
       const bool first = !output;
+      shown += segment.evidence.size();
       if (first) {
         auto opened = Output::Open(common_.output);
         if (!opened) return opened.error();
@@ -140,6 +143,7 @@ class TpeSession {
     TELLER_TRY(engine::EncodeRun(*run, *vocabulary, wanted,
                                  what.json || !common_.output.empty() ? progress_.get() : nullptr, sink));
     if (what.json) TELLER_TRY(output->Write(report::TokensTail()));
+    if (!what.json && found != nullptr) TELLER_TRY(output->Write(text.Tail(shown)));
     return output->Close();
   }
 
@@ -199,6 +203,9 @@ class TpeSession {
       auto forest = report::DecodeSegment(vocabulary->vocabulary, tokens->segments[s], room);
       if (!forest) {
         base::Error error = forest.error();
+        if (error.code == base::Code::kLimit)
+          error.message =
+              "tokens stand for more than " + std::to_string(kMaxDecodedNodes) + " nodes in all; decode fewer";
         error.path = path;
         error.at = "segment " + std::to_string(s) + (error.at.empty() ? "" : ", " + error.at);
         return error;

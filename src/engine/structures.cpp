@@ -30,24 +30,53 @@ class RunProgress : public base::Progress {
   size_t runs_;
 };
 
-/// Files that were read, by canonical path, and the run that they belong to.
-using KnownFiles = std::map<std::string, std::string>;
+/// Files that were read: the run that each belongs to, by canonical path; run and path, by what was recorded.
+struct KnownFiles {
+  std::map<std::string, std::string> runs;
+  std::map<uint64_t, std::pair<std::string, std::string>> recordings;
+};
 
-/// Whether each file of the store is part of a run that was read before; takes those down that hold spans, and knows
+uint64_t Mixed(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15ULL;
+  return hash ^ (hash >> 31);
+}
+
+/// What each traced file of the store recorded, whatever it is called and packed in: the spans' names, lengths and
+/// distances. Lengths in nanoseconds are of one recording only. 0 = no spans.
+std::vector<uint64_t> RecordingsOf(const trace::Store& store) {
+  std::vector<uint64_t> out(store.files.size());
+  for (const trace::Track& track : store.tracks) {
+    const trace::Process& process = store.processes[track.process.value()];
+    if (!process.file.valid() || process.service || track.span_count == 0) continue;
+    uint64_t hash = track.span_count;
+    for (uint32_t span = track.first_span; span < track.first_span + track.span_count; ++span) {
+      hash = Mixed(hash, tpe::NameHash(store.name(span)));
+      hash = Mixed(hash, static_cast<uint64_t>(store.spans.duration[span]));
+      hash = Mixed(hash, static_cast<uint64_t>(store.spans.begin[span] - store.spans.begin[track.first_span]));
+    }
+    out[process.file.value()] += hash;  // tracks in any order
+  }
+  return out;
+}
+
+/// Whether each file of the store was read as part of another run before; takes those down that hold spans, and knows
 /// the others from now on.
 std::vector<bool> RepeatedFiles(const trace::Store& store, const std::string& run, KnownFiles& known, Structures& out) {
-  std::vector<bool> traced(store.files.size());
-  for (const trace::Process& process : store.processes) {
-    if (process.file.valid() && !process.service) traced[process.file.value()] = true;
-  }
+  const std::vector<uint64_t> recordings = RecordingsOf(store);
   std::vector<bool> repeated(store.files.size());
   for (size_t f = 0; f < store.files.size(); ++f) {
-    if (!traced[f]) continue;
+    if (recordings[f] == 0) continue;
     const std::string path = PathInRun(run, store.files[f].path);
-    const auto [it, fresh] = known.try_emplace(CanonicalPath(path), run);
-    if (fresh || it->second == run) continue;
+    const auto [it, fresh] = known.runs.try_emplace(CanonicalPath(path), run);
+    if (!fresh && it->second != run) {
+      repeated[f] = true;
+      out.skipped.push_back({path, "already read as part of " + it->second});
+      continue;
+    }
+    const auto [same, new_recording] = known.recordings.try_emplace(recordings[f], run, path);
+    if (new_recording || same->second.first == run) continue;
     repeated[f] = true;
-    out.skipped.push_back({path, "already read as part of " + it->second});
+    out.skipped.push_back({path, "holds the same recording as " + same->second.second});
   }
   return repeated;
 }
@@ -130,15 +159,20 @@ std::vector<std::string> InOrder(const std::vector<std::string>& test, const std
 
 }  // namespace
 
-base::Result<Structures> ReadStructures(const std::vector<std::string>& paths, const std::vector<std::string>& test,
-                                        unsigned threads, base::Progress* progress) {
-  const std::vector<std::string> runs = InOrder(test, paths);
+base::Result<Structures> ReadStructures(const StructureInputs& inputs, unsigned threads, base::Progress* progress) {
+  const std::vector<std::string> runs = InOrder(inputs.test, inputs.paths);
+  for (const std::string& file : inputs.graphs) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(file, ignored))
+      return base::Error{.code = base::Code::kNotFound, .message = "no such file or directory", .path = file};
+  }
   Structures out;
   KnownFiles known;
   std::optional<base::Error> damage;
   for (size_t i = 0; i < runs.size(); ++i) {
     RunProgress part(progress, i, runs.size());
-    const Options options{.inputs = {.paths = {runs[i]}}, .threads = threads, .progress = &part};
+    const Options options{
+        .inputs = {.paths = {runs[i]}, .graphs = inputs.graphs}, .threads = threads, .progress = &part};
     const auto run = Open(options);
     if (!run) {
       if (!Skip(run.error(), runs[i], out)) return run.error();
@@ -150,8 +184,10 @@ base::Result<Structures> ReadStructures(const std::vector<std::string>& paths, c
   if (out.pieces.empty()) {
     if (damage) return *damage;
     return base::Error{.code = base::Code::kNotFound,
-                       .message = "no spans in what was named: give traces",
-                       .path = runs.empty() ? std::string() : runs.front()};
+                       .message = out.lost.empty() ? "no spans in what was named: give traces"
+                                                   : "nothing is left of what was recorded; teller inspect says what "
+                                                     "was lost",
+                       .path = out.lost.empty() ? (runs.empty() ? std::string() : runs.front()) : out.lost.front()};
   }
   return out;
 }

@@ -53,13 +53,20 @@ struct Structures {
   }
 };
 
-/// Opens the runs one after the other, so that only one is in memory. Each path is one run; the order of paths does not
-/// matter. `test`: runs that are kept for measuring. They are read first and every file is read once, however the paths
-/// that hold it are spelled or nested: so a file of a test run is never part of another one. What is there but not
-/// usable is skipped, because shells expand patterns to all that lies beside the runs. Errors: those of Open, with the
-/// run; kNotFound when a path is not there or none of them holds spans (what was damaged goes before); kLimit.
-base::Result<Structures> ReadStructures(const std::vector<std::string>& paths, const std::vector<std::string>& test,
-                                        unsigned threads, base::Progress* progress);
+/// What to read.
+struct StructureInputs {
+  std::vector<std::string> paths;   ///< each is one run
+  std::vector<std::string> test;    ///< runs that are kept for measuring
+  std::vector<std::string> graphs;  ///< files of learned graphs, for every run
+};
+
+/// Opens the runs one after the other, so that only one is in memory. The order of paths does not matter. Test runs are
+/// read first and every recording is read once, however the paths that hold it are spelled or nested, and also where it
+/// stands in another file (a copy, packed otherwise): so what a test run holds is never part of another one. What is
+/// there but not usable is skipped, because shells expand patterns to all that lies beside the runs. Errors: those of
+/// Open, with the run; kNotFound when a path is not there or none of them holds spans (what was damaged goes before);
+/// kLimit.
+base::Result<Structures> ReadStructures(const StructureInputs& inputs, unsigned threads, base::Progress* progress);
 
 /// Everything of `structures` whose source is in `sources` (by row; empty = all), steps or not.
 /// Errors: those of Corpus::Add.

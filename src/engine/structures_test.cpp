@@ -65,7 +65,7 @@ TEST_F(Runs, ATestRunIsNeverLearnedFromHoweverItIsNamed) {
                                        At("t/ok2"), "link/ok2", "t/ok2/*.json"}) {
     for (const Paths& train :
          {Paths{"t/ok", "t/ok2"}, {"t"}, {"./t/"}, {"t/ok", "t/ok2/t.json"}, {"t/*"}, {"t", "t/ok2", "link/ok"}}) {
-      const auto structures = ReadStructures(train, {test}, 1, nullptr);
+      const auto structures = ReadStructures({.paths = train, .test = {test}, .graphs = {}}, 1, nullptr);
       ASSERT_TRUE(structures) << structures.error().Text();
       std::string how;
       const auto is_test = SplitSources(*structures, {test}, how);
@@ -76,7 +76,7 @@ TEST_F(Runs, ATestRunIsNeverLearnedFromHoweverItIsNamed) {
     }
   }
   // A test run that holds all that was to be learned from leaves nothing to learn.
-  const auto all = ReadStructures({"t/ok"}, {"t"}, 1, nullptr);
+  const auto all = ReadStructures({.paths = {"t/ok"}, .test = {"t"}, .graphs = {}}, 1, nullptr);
   ASSERT_TRUE(all);
   EXPECT_EQ(RunSweep(*all, {"t"}, {.merges = {1}}).error().code, base::Code::kNotFound);
   fs::current_path(before);
@@ -85,7 +85,7 @@ TEST_F(Runs, ATestRunIsNeverLearnedFromHoweverItIsNamed) {
 TEST_F(Runs, EveryFileIsReadOnce) {
   Write("t/a/t.json", "aten::a");
   Write("t/b/t.json", "aten::b");
-  const auto once = ReadStructures({At("t/a"), At("t/b")}, {}, 1, nullptr);
+  const auto once = ReadStructures({.paths = {At("t/a"), At("t/b")}, .test = {}, .graphs = {}}, 1, nullptr);
   ASSERT_TRUE(once);
   EXPECT_TRUE(once->skipped.empty());
   for (const std::vector<std::string>& paths : {std::vector<std::string>{At("t/a"), At("t/b"), At("t/a/")},
@@ -94,14 +94,14 @@ TEST_F(Runs, EveryFileIsReadOnce) {
                                                 {At("t"), At("t/b")},
                                                 {At("t/b/t.json"), At("t"), At("t/*")},
                                                 {At("t/b"), At("t/b/t.json"), At("t/a")}}) {
-    const auto read = ReadStructures(paths, {}, 1, nullptr);
+    const auto read = ReadStructures({.paths = paths, .test = {}, .graphs = {}}, 1, nullptr);
     ASSERT_TRUE(read) << read.error().Text();
     EXPECT_EQ(read->sources.size(), 2u) << paths.back();
     EXPECT_EQ(read->symbols.size(), once->symbols.size()) << paths.back();
     EXPECT_EQ(read->spans, once->spans) << paths.back();
     EXPECT_FALSE(read->lost.size()) << paths.back();
   }
-  const auto nested = ReadStructures({At("t"), At("t/b")}, {}, 1, nullptr);
+  const auto nested = ReadStructures({.paths = {At("t"), At("t/b")}, .test = {}, .graphs = {}}, 1, nullptr);
   ASSERT_EQ(nested->skipped.size(), 1u);
   EXPECT_EQ(nested->skipped[0].path, At("t/b/t.json"));
   EXPECT_EQ(nested->skipped[0].why, "already read as part of " + At("t"));

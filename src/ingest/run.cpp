@@ -304,6 +304,11 @@ class RunReader {
       return trace ? &kEmptyTrace : nullptr;
     }
     if (input.sniffed.note == kDamagedNote) return &kDamaged;
+    // What is called a trace and is no text was one before its first bytes were lost.
+    if (input.sniffed.note == kBinaryNote) {
+      if (EndsWith(input.found.place(), ".gz") || EndsWith(input.found.place(), ".zst")) return &kDamaged;
+      if (EndsWith(input.found.place(), ".json")) return &kDamagedJson;
+    }
     if (input.sniffed.note == kDamagedDatabaseNote) return &kDamagedDatabase;
     return input.sniffed.note == kDamagedJsonNote ? &kDamagedJson : nullptr;
   }

@@ -64,7 +64,14 @@ class SweepPage {
                        100 * Saved(tokens, sweep_.nodes), Per(row.bytes, sweep_.steps)));
   }
   void Rows(const char* name, const std::vector<engine::SweepRow>& rows) {
-    for (const engine::SweepRow& row : rows) Row(name, row, row.tokens);
+    bool all = false;
+    for (const engine::SweepRow& row : rows) {
+      // More merges than there are give the same again.
+      if (all && row.merges < row.asked) continue;
+      all = all || row.merges < row.asked;
+      Row(name, row, row.tokens);
+      if (row.merges < row.asked) page_.Line(2, "these are all the merges there are", Ink::kDim);
+    }
   }
 
   /// Saved nodes, one row an engine and size of vocabulary.

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace teller::report {
@@ -61,6 +62,7 @@ class TokensReader : public nlohmann::json_sax<Json> {
           out_.segments.back().nodes = value;
           have_.nodes = true;
         }
+        if (key_ == "tokens") tokens_ = value;
         return Other(value);
       default: return Other(value);
     }
@@ -86,17 +88,25 @@ class TokensReader : public nlohmann::json_sax<Json> {
   }
 
   bool key(std::string& value) override {
+    if (!keys_.back().insert(value).second) return Fail(Place() + "a member occurs twice: \"" + value + "\"");
     key_ = std::move(value);
     return true;
   }
-  bool start_object(size_t) override { return Open(false); }
+  bool start_object(size_t) override {
+    if (!Open(false)) return false;
+    keys_.emplace_back();
+    return true;
+  }
   bool start_array(size_t) override { return Open(true); }
   bool end_array() override { return Close(); }
-  bool end_object() override { return Close(); }
+  bool end_object() override {
+    keys_.pop_back();
+    return Close();
+  }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
-    if (open_.empty()) return Fail("no JSON object");
-    Fail("no JSON from here on");
+    if (open_.empty() && !schema_) return Fail("no JSON object");
+    Fail(open_.empty() ? "something follows the JSON object" : "no JSON from here on");
     error_->at = fmt::format("byte {}", position);
     return false;
   }
@@ -113,6 +123,7 @@ class TokensReader : public nlohmann::json_sax<Json> {
   }
   /// The segment that is being read, or that would have come next.
   std::string Place() const {
+    if (!segments_) return {};
     const bool inside = std::find(open_.begin(), open_.end(), In::kSegment) != open_.end();
     return fmt::format("segment {}: ", out_.segments.size() - (inside ? 1 : 0));
   }
@@ -166,6 +177,8 @@ class TokensReader : public nlohmann::json_sax<Json> {
         if (array) return Fail(Place() + "no object");
         out_.segments.emplace_back();
         have_ = {};
+        nodes_.clear();
+        hashes_.clear();
         break;
       default: break;
     }
@@ -173,35 +186,28 @@ class TokensReader : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  /// What the list or object is that opens now. Of a member that occurs twice the last one counts, as elsewhere in
-  /// JSON.
+  /// What the list or object is that opens now.
   In Inside(bool array) {
     switch (open_.back()) {
       case In::kRoot:
         if (key_ == "vocabulary" && !array) return In::kVocabulary;
         if (key_ != "segments" || !array) return In::kOther;
-        out_.segments.clear();
         segments_ = true;
         return In::kSegments;
       case In::kSegments: return In::kSegment;
       case In::kSegment:
-        if (key_ == "id" && array) return Column(In::kId, out_.segments.back().ids, have_.id);
-        if (key_ == "depth" && array) return Column(In::kDepth, out_.segments.back().depths, have_.depth);
+        if (key_ == "id" && array) return Column(In::kId, have_.id);
+        if (key_ == "depth" && array) return Column(In::kDepth, have_.depth);
         if (key_ != "unknown" || array) return In::kOther;
-        nodes_.clear();
-        hashes_.clear();
-        have_.node = have_.hash = false;
         return In::kUnknown;
       case In::kUnknown:
-        if (key_ == "node" && array) return Column(In::kNode, nodes_, have_.node);
-        if (key_ == "hash" && array) return Column(In::kHash, hashes_, have_.hash);
+        if (key_ == "node" && array) return Column(In::kNode, have_.node);
+        if (key_ == "hash" && array) return Column(In::kHash, have_.hash);
         return In::kOther;
       default: return In::kOther;
     }
   }
-  template <class Values>
-  static In Column(In in, Values& values, bool& have) {
-    values.clear();
+  static In Column(In in, bool& have) {
     have = true;
     return in;
   }
@@ -215,6 +221,9 @@ class TokensReader : public nlohmann::json_sax<Json> {
   bool EndSegment() {
     ReadSegment& segment = out_.segments.back();
     if (!have_.id || !have_.depth || segment.ids.size() != segment.depths.size()) return NoColumns();
+    if (tokens_ && *tokens_ != segment.ids.size())
+      return Fail(Place() + fmt::format("\"tokens\" is {}, but there are {}", *tokens_, segment.ids.size()));
+    tokens_.reset();
     if (!have_.nodes) return Fail(Place() + "\"nodes\" is no number");
     if (!have_.node || !have_.hash || nodes_.size() != hashes_.size()) return NoUnknown();
     segment.unknown.reserve(nodes_.size());
@@ -227,7 +236,9 @@ class TokensReader : public nlohmann::json_sax<Json> {
   ReadTokens out_;
   bool schema_ = false, fingerprint_ = false, segments_ = false;
   std::vector<In> open_;
+  std::vector<std::set<std::string>> keys_;  // of the objects that are open
   std::string key_;
+  std::optional<uint64_t> tokens_;  // stated by the segment that is being read
   // Of the segment that is being read.
   struct {
     bool id = false, depth = false, nodes = false, node = false, hash = false;
@@ -288,6 +299,12 @@ base::Status CheckUnknown(const tpe::Vocabulary& vocabulary, const ReadSegment& 
 
 base::Result<ReadTokens> TokensFromJson(std::string_view text, const std::string& path) {
   TokensReader reader(path);
+  // The parser takes a zero byte for the end of its input.
+  if (const size_t zero = text.find('\0'); zero != std::string_view::npos)
+    return base::Error{.code = base::Code::kBadFormat,
+                       .message = "no JSON from here on; teller tpe encode --json writes what is read here",
+                       .path = path,
+                       .at = fmt::format("byte {}", zero)};
   Json::sax_parse(text, &reader);
   return reader.Take();
 }

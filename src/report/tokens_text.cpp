@@ -120,13 +120,24 @@ std::string TokensText::Proofs(std::span<const engine::TokenEvidence> evidence) 
 
 std::string TokensText::Head() const {
   Page page(options_);
+  if (diagnosis_ != nullptr) page.Paragraph(0, Findings());
   page.Line(0, fmt::format("vocabulary {}: {} names, {} merges", vocabulary_.name,
                            Count(NameCount(vocabulary_.vocabulary)), Count(vocabulary_.vocabulary.merge_count())));
   page.Line(0,
             fmt::format("{:>9} {:>8} {:>7} {:>8}  segment, its worst constituent below", "nodes", "tokens", "saved",
                         "unknown"),
             Ink::kDim);
-  if (diagnosis_ != nullptr) page.Paragraph(0, Findings());
+  return page.Take();
+}
+
+std::string TokensText::Tail(size_t shown) const {
+  size_t all = 0;
+  for (const trace::Finding& finding : diagnosis_->findings) all += finding.evidence.size();
+  if (all <= shown) return {};
+  Page page(options_);
+  page.Paragraph(0, Count(all - shown, "other piece") +
+                        " of evidence: log lines, statistics and spans that no token above holds (requests, what lies "
+                        "outside of steps: --all); teller diagnose tells them");
   return page.Take();
 }
 

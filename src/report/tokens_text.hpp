@@ -20,6 +20,8 @@ class TokensText {
       : run_(run), vocabulary_(vocabulary), diagnosis_(diagnosis), options_(options) {}
 
   std::string Head() const;
+  /// What proves findings and was in no token: `shown` pieces of evidence were.
+  std::string Tail(size_t shown) const;
   /// A line and its worst constituent; with `tokens`, the same for each token. Errors: those of the sink.
   base::Status WriteSegment(const engine::EncodedSegment& encoded, bool tokens, const Sink& sink) const;
 

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/byte_source.hpp"
 
@@ -264,27 +265,42 @@ mode_t NewFileMode() {
   return 0666 & ~mask;
 }
 
+/// What a path stands for when all links are followed, also to a file that is not there yet: a link keeps being one.
+/// None: the links end nowhere; the reason is in errno.
+std::optional<std::filesystem::path> EndOfLinks(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as the system has it
+  std::error_code failure;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(path, failure)) return path;
+    const std::filesystem::path next = std::filesystem::read_symlink(path, failure);
+    if (failure) break;
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  errno = ELOOP;
+  return std::nullopt;
+}
+
 }  // namespace
 
 base::Status WriteVocabulary(const Vocabulary& vocabulary, const std::string& path) {
   const std::string bytes = SerializeVocabulary(vocabulary);
-  std::error_code failure;
-  // A link keeps being one: what it points to is written.
-  std::filesystem::path target = std::filesystem::canonical(path, failure);
-  if (failure) target = path;
+  const auto target = EndOfLinks(path);
+  if (!target) return CannotWrite(path);
   struct stat known {};
-  const bool exists = stat(target.c_str(), &known) == 0;
+  const bool exists = stat(target->c_str(), &known) == 0;
+  // Replacing a file asks for rights to its folder alone; a file that may not be written is not to be replaced.
+  if (exists && access(target->c_str(), W_OK) != 0) return CannotWrite(path);
   if (exists && !S_ISREG(known.st_mode)) {
     // Devices and pipes are written to, never replaced.
-    const int fd = open(target.c_str(), O_WRONLY | O_CLOEXEC);
+    const int fd = open(target->c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0 || !WriteAll(fd, bytes)) return CannotWrite(path);
     return {};
   }
-  std::string beside = (target.parent_path() / ".teller-vocabulary-XXXXXX").string();
+  std::string beside = (target->parent_path() / ".teller-vocabulary-XXXXXX").string();
   const int fd = mkstemp(beside.data());
   if (fd < 0) return CannotWrite(path);
   const bool moded = fchmod(fd, exists ? known.st_mode & 07777 : NewFileMode()) == 0;
-  if (WriteAll(fd, bytes) && moded && rename(beside.c_str(), target.c_str()) == 0) return {};
+  if (WriteAll(fd, bytes) && moded && rename(beside.c_str(), target->c_str()) == 0) return {};
   const base::Error error = CannotWrite(path);
   unlink(beside.c_str());
   return error;

@@ -235,6 +235,16 @@ class Figures(TpeCase):
                     self.assertEqual((len(found["train"]), len(found["test"])), (1, 1))
         text = self.run_teller("sweep", "t", "--test", "t/ok1", "--vocab", "4", cwd=self.folder, status=(0,)).decode()
         self.assertIn("t/ok1/t.json: already read as part of t/ok1", " ".join(text.split()))
+        # The same recording in another file: a link, a copy, packed otherwise.
+        one = self.folder / "t" / "ok1" / "t.json"
+        os.link(one, self.folder / "hard.json")
+        self.write("copy.json", one.read_bytes())
+        (self.folder / "packed.json.gz").write_bytes(gzip.compress(one.read_bytes()))
+        subprocess.run(["tar", "cf", self.folder / "t.tar", "-C", one.parent, "t.json"], check=True)
+        for test in ("hard.json", "copy.json", "packed.json.gz", "t.tar"):
+            found = sweep(["t"], test)
+            self.assertEqual((found["tpe"], found["names"]), (clean["tpe"], clean["names"]), test)
+            self.assertIn("same recording", found["skipped_why"][0])
         self.fails("tpe", "sweep", "t/ok1", "--test", "t/ok1/", cwd=self.folder, says="training")
         self.fails("tpe", "sweep", "t/ok1", "--test", "t", cwd=self.folder, says="training")
 
@@ -278,6 +288,21 @@ class BadInput(TpeCase):
         self.fails_tpe("encode", DEMO, "--vocab", self.folder / "nowhere.tpe", says="nowhere.tpe")
         self.fails_tpe("train", DEMO, "-o", self.folder / "no" / "such" / "v.tpe", says="v.tpe")
         self.fails_tpe("train", DEMO, says="-o FILE")
+        self.fails_tpe("encode", DEMO, "--graphs", self.folder / "nowhere", says="nowhere")
+        self.fails_tpe("stats", DEMO, "--graphs", self.folder / "nowhere", says="nowhere")
+
+    def test_links_are_followed_when_a_vocabulary_is_written(self):
+        (self.folder / "link.tpe").symlink_to("new.tpe")
+        self.run_teller("train", DEMO, "--vocab", 5, "-o", self.folder / "link.tpe")
+        self.assertTrue((self.folder / "link.tpe").is_symlink())
+        self.assertTrue((self.folder / "new.tpe").read_bytes().startswith(MAGIC))
+        (self.folder / "ring.tpe").symlink_to("ring.tpe")
+        self.fails_tpe("train", DEMO, "-o", self.folder / "ring.tpe", says="ring.tpe")
+        self.assertTrue((self.folder / "ring.tpe").is_symlink())
+
+    def test_merges_may_stand_before_runs(self):
+        runs = [self.write(f"run{i}.json", trace(steps(9 + i))) for i in range(2)]
+        self.run_teller("sweep", "--vocab", "0,4", *runs, status=(0,))
         self.fails_tpe("stats", DEMO, "--logs", DEMO / "logs" / "rank0.log", says="--logs")
 
     def test_runs(self):
@@ -316,13 +341,15 @@ class BadInput(TpeCase):
     def test_what_is_lost_is_said_and_what_holds_no_trace_is_listed(self):
         text = trace(steps(12))
         packed = gzip.compress(text.encode())
-        fine = [self.write(f"ok{i}/t.json", text).parent for i in range(2)]
+        fine = [self.write(f"ok{i}/t.json", trace(steps(12 + i))).parent for i in range(2)]
         notes = self.write("notes/README.md", "hello\n").parent
         log = self.write("log/server.log", "INFO 07-01 10:00:00 [core.py:1] started\n").parent
         self.write("head/t.json.gz", "")
         (self.folder / "head" / "t.json.gz").write_bytes(packed[:6])
         (self.folder / "half.json.gz").write_bytes(packed[: len(packed) // 2])
-        damaged = {self.folder / "head": "damaged from its first byte", self.write("cut/t.json", '{"schemaVersion": 1, "traceEv').parent: "cut off",
+        self.write("sick/t.json.gz", "")
+        (self.folder / "sick" / "t.json.gz").write_bytes(b"\x1e" + packed[1:])
+        damaged = {self.folder / "head": "damaged from its first byte", self.folder / "sick": "binary data of unknown form", self.write("cut/t.json", '{"schemaVersion": 1, "traceEv').parent: "cut off",
                    self.write("empty/t.json", "").parent: "empty", self.folder / "half.json.gz": None}
         commands = {"train": ("-o", self.folder / "v.tpe"), "stats": (), "sweep": ("--vocab", "4")}
         for command, extra in commands.items():
@@ -394,6 +421,13 @@ class BadInput(TpeCase):
         self.fails_tpe("decode", self.write("no.json", b"\xff\xfe\x00"), says="JSON")
         self.fails_tpe("decode", self.folder / "nowhere.json", says="nowhere")
         self.fails_tpe("decode", path, path, says="one file")
+        text = json.dumps(good)
+        self.fails_tpe("decode", self.write("after.json", text + "x"), says="something follows")
+        self.fails_tpe("decode", self.write("zero.json", text.encode() + b"\0more"), says=f"byte {len(text)}")
+        for member, value in (("nodes", 1), ("id", []), ("unknown", 7), ("kind", '"x"')):
+            doubled = text.replace('"parent":', f'"{member}": {value}, "parent":', 1)
+            self.fails_tpe("decode", self.write("doubled.json", doubled), says=f'twice: "{member}"')
+        self.fails_tpe("decode", broken(lambda t: t["segments"][0].__setitem__("tokens", 99999)), says='"tokens" is 99999')
         # Few bytes that ask for many nodes.
         used = json.loads(self.run_teller("stats", DEMO, "--json", "--all"))["most_used"]
         largest = max(used, key=lambda use: use["nodes"])

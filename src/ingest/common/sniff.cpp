@@ -300,7 +300,7 @@ Sniffed SniffKind(std::string_view head, bool whole, std::string_view path) {
   if (LooksBinary(head)) {
     if (const auto known = BinaryTrace(head, path); !known.empty()) return {Kind::kOther, known};
   }
-  if (LooksBinary(head)) return {Kind::kOther, "binary data of unknown form"};
+  if (LooksBinary(head)) return {Kind::kOther, kBinaryNote};
   return SniffText(head, whole, path);
 }
 

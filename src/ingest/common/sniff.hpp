@@ -35,6 +35,9 @@ struct Sniffed {
   std::string_view note;  ///< why a kOther is not read, one sentence
 };
 
+/// Note of bytes that no reader knows.
+inline constexpr std::string_view kBinaryNote = "binary data of unknown form";
+
 /// Bytes that SniffKind wants to see (fewer when the file is shorter).
 inline constexpr size_t kSniffBytes = 64u << 10;
 
