@@ -73,7 +73,8 @@ def parse(argv):
     run.add_argument("stack", choices=sorted(stacks.ALL))
     run.add_argument("--fault", action="append", required=True, metavar="KIND[:SEED]", help="may be repeated; cases then share a server")
     run.add_argument("-o", "--output", required=True, help="the case; with several faults the folder of the cases")
-    run.add_argument("--port", type=int, help="of the server; default: a free one")
+    run.add_argument("--port", type=int,
+                     help="of the server, default: a free one; of the meeting of ranks in their own network, default: 29500")
     every.add_argument("-o", "--output", default="build/real", help="the folder of the cases; default: build/real")
     every.add_argument("--stacks", nargs="+", choices=sorted(stacks.ALL), default=list(stacks.ALL), metavar="STACK", help="only these")
     every.add_argument("--only", nargs="+", default=[], metavar="KIND", help="only these kinds")
@@ -95,6 +96,8 @@ def parse(argv):
 
 def make_run(args):
     cases = plan(args, stacks.ALL[args.stack].faults)
+    if args.port is not None and not 0 < args.port < 65536:
+        raise LabError(f"--port {args.port}: a port is a number from 1 to 65535")
     Runner(stacks.ALL[args.stack], args.port, not args.no_profile, args.nice, say).run(cases)
     return 0
 

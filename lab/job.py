@@ -13,6 +13,7 @@ from lab.network import Network
 
 START_LIMIT_S = 120
 RUN_LIMIT_S = 120
+NO_SPACE = 1 << 16  # bytes: less is a full disk
 TOUCHED = 0.3  # share of a step that must lie under the fault for the step to be surely abnormal
 
 
@@ -160,6 +161,8 @@ class JobCase:
         bad = [f"rank {rank} ended with status {code}; its log: {last_words(job.log(rank))}"
                for rank, code in enumerate(codes) if code and not fault.failing]
         if bad:
+            if shutil.disk_usage(job.folder).free < NO_SPACE:
+                raise LabError(f"no space left for {job.folder}: set TMPDIR to another folder")
             raise LabError(bad[0])
         traces = job.collect(self.folder)
         if self.plan["profile"] and not traces:

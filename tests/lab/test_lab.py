@@ -371,7 +371,8 @@ class CommandLine(Folder):
 
     def test_errors_are_one_line(self):
         for args, says in ((["--fault", "healthy"], "not set up"), (["--fault", "nonsense"], "unknown fault"),
-                           (["--fault", "healthy:x"], "whole number"), (["--fault", "burst:1", "--fault", "burst:1"], "twice")):
+                           (["--fault", "healthy:x"], "whole number"), (["--fault", "burst:1", "--fault", "burst:1"], "twice"),
+                           (["--fault", "healthy", "--port", "70000"], "65535")):
             done = self.lab("run", "vllm", *args, "-o", str(self.folder / "case"))
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(says, done.stderr)
