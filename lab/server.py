@@ -11,6 +11,7 @@ from lab.hookplan import HookPlan
 from lab.served import DRAIN_S, ServedCase
 
 START_LIMIT_S = 300
+TITLE_LIMIT_S = 60  # a process may take its title after the server answers
 WARM_REQUESTS = 6
 
 
@@ -62,6 +63,18 @@ class Server(Engine):
 
     def name_processes(self):
         raise NotImplementedError
+
+    def find_processes(self, name_of, wanted):
+        """{name: pid} of the server's processes that name_of(pid) gives a name, once all wanted names are there."""
+        until = time.monotonic() + TITLE_LIMIT_S
+        while True:
+            found = {name: pid for pid in self.members() if (name := name_of(pid))}
+            missing = sorted(set(wanted) - set(found))
+            if not missing:
+                return found
+            if time.monotonic() > until:
+                raise LabError(f"the server runs, but no process of it is named {' or '.join(missing)}")
+            time.sleep(0.2)
 
     def mark(self):
         """Where the server's outputs stand now; given back to `collect`."""

@@ -25,12 +25,15 @@ def name(prefix, number):
     return f"{prefix}-{number:03d}"
 
 
+LONGEST_GAP = 2.5  # times the mean gap: a fault that lasts a second or two has requests in it
+
+
 def steady(seed, prefix, seconds, rate=2.5, quiet=()):
-    """Poisson arrivals of short requests. `quiet`: (from, to) seconds in which none is sent."""
+    """Poisson arrivals of short requests, without their longest gaps. `quiet`: (from, to) seconds in which none is sent."""
     rng = random.Random(f"{seed}/{prefix}/steady")
     planned, at = [], 0.0
     while True:
-        at += rng.expovariate(rate)
+        at += min(rng.expovariate(rate), LONGEST_GAP / rate)
         if at >= seconds:
             return planned
         prompt, tokens = words(rng, rng.randint(20, 60)), rng.randint(8, 32)

@@ -1,10 +1,14 @@
 """One running SGLang server on this machine, with its span receiver."""
 from lab import procs, traced
-from lab.errors import LabError
 from lab.sglang import setup
 
 KV_TOKENS = 16384
 TITLE = "sglang::"  # of the processes that the server starts
+
+
+def name_of(pid):
+    title = procs.command(pid)
+    return title.removeprefix(TITLE).split()[0] if title.startswith(TITLE) else None
 
 
 class Server(traced.Server):
@@ -38,12 +42,5 @@ class Server(traced.Server):
         self.spawn(command, env, self.log)
 
     def name_processes(self):
-        self.processes = {"tokenizer_manager": self.leader()}
-        for pid in self.members():
-            title = procs.command(pid)
-            if title.startswith(TITLE):
-                self.processes[title.removeprefix(TITLE).split()[0]] = pid
         ranks = ["scheduler"] if self.world_size == 1 else [f"scheduler_TP{rank}" for rank in range(self.world_size)]
-        missing = {*ranks, "detokenizer"} - set(self.processes)
-        if missing:
-            raise LabError(f"the server runs, but no process of it is named {' or '.join(sorted(missing))}")
+        self.processes = {"tokenizer_manager": self.leader(), **self.find_processes(name_of, [*ranks, "detokenizer"])}

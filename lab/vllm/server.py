@@ -1,6 +1,5 @@
 """One running vLLM server on this machine, with its span receiver."""
 from lab import procs, traced
-from lab.errors import LabError
 from lab.vllm import setup
 
 NAMES = {"VLLM::EngineCor": "EngineCore", "VLLM::Worker": "Worker"}  # as the kernel cuts process titles
@@ -23,10 +22,4 @@ class Server(traced.Server):
         self.spawn(command, env, self.log)
 
     def name_processes(self):
-        self.processes = {"APIServer": self.leader()}
-        for pid in self.members():
-            if name := NAMES.get(procs.stat(pid)[0]):
-                self.processes[name] = pid
-        missing = {"EngineCore", "Worker"} - set(self.processes)
-        if missing:
-            raise LabError(f"the server runs, but no process of it is named {' or '.join(sorted(missing))}")
+        self.processes = {"APIServer": self.leader(), **self.find_processes(lambda pid: NAMES.get((procs.stat(pid) or ("",))[0]), NAMES.values())}

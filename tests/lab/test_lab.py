@@ -14,7 +14,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import casefile, client, host, inject, procs, served, stacks, standins, workload  # noqa: E402
+from lab import casefile, client, host, inject, procs, served, server, stacks, standins, workload  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.fault import until_done  # noqa: E402
 from lab.guard import Guard  # noqa: E402
@@ -172,6 +172,11 @@ class ClientTruth(Folder):
         self.assertEqual([p.at_s for p in planned], sorted(p.at_s for p in planned))
         self.assertEqual(sum(p.kind == "invalid" for p in planned), 5)
 
+    def test_no_second_or_two_of_load_is_without_a_request(self):
+        for seed in range(50):
+            at = [0.0, *(p.at_s for p in workload.steady(seed, "r", 20)), 20.0]
+            self.assertLessEqual(max(b - a for a, b in zip(at, at[1:])), 1.0001)
+
     def test_a_seed_plans_the_same_requests_and_another_seed_others(self):
         self.assertEqual(workload.steady(3, "r", 20), workload.steady(3, "r", 20))
         self.assertNotEqual(workload.steady(3, "r", 20), workload.steady(4, "r", 20))
@@ -251,6 +256,20 @@ class Injectors(Folder):
         self.assertTrue(begin <= intervals[0][0] < intervals[0][1] <= time.time_ns())
         with self.assertRaisesRegex(LabError, "gone"):
             inject.kill(child.pid, time.time_ns())
+
+    def test_a_process_that_takes_its_title_late_is_waited_for(self):
+        begin = time.monotonic()
+
+        class Late(server.Server):
+            def members(self):
+                return [7, 8] if time.monotonic() > begin + 0.5 else [7]
+
+        late = Late.__new__(Late)
+        self.assertEqual(late.find_processes({7: "a", 8: "b"}.get, ["a", "b"]), {"a": 7, "b": 8})
+        server.TITLE_LIMIT_S, before = 0, server.TITLE_LIMIT_S
+        self.addCleanup(setattr, server, "TITLE_LIMIT_S", before)
+        with self.assertRaisesRegex(LabError, "no process of it is named c"):
+            late.find_processes({7: "a", 8: "b"}.get, ["a", "c"])
 
     def test_busy_loops_end_by_themselves(self):
         with Guard(nice=-20) as guard:  # loops that other work leaves no time are refused
