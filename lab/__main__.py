@@ -47,6 +47,7 @@ MODULES = {
     "baselines": ("lab.baselines", "say which baselines the scorer knows"),
     "leak": ("lab.leak", "say whether a set of cases gives its answers away by other things than its faults"),
     "retimed": ("lab.retimed", "make a seeded set of cases of recorded runs"),
+    "simulated": ("lab.simulated", "make a seeded set of simulated cases over engines, ranks, kinds and magnitudes"),
 }
 
 

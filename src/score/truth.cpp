@@ -128,7 +128,8 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
   if (!object) return object.error();
   truth.source = Text(*object, "source");
   if (truth.source.empty()) truth.source = "real";
-  truth.origin = std::filesystem::path(folder).filename().string();
+  // A run that cases were made from is known by its folder's name; a simulated case is a run of its own.
+  truth.origin = truth.source == "simulated" ? folder : std::filesystem::path(folder).filename().string();
   if (const Json* params = Find(*object, "params"); params != nullptr && params->is_object()) {
     const std::string run = Text(*params, "run");
     if (!run.empty()) truth.origin = run;

@@ -247,5 +247,21 @@ class RetimedSet(Case):
         self.assertEqual(teller("lab", "check", self.folder / "a").returncode, 0)
 
 
+class SimulatedSet(Case):
+    def test_engines_and_ranks_are_in_it_and_it_is_whole_or_not_there(self):
+        run = lambda *args: subprocess.run([sys.executable, "-m", "lab.simulated", *args, "--teller", os.environ.get("TELLER", "build/release/teller")], cwd=ROOT,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        done = run("-o", self.folder / "set", "--mix", "1", "--healthy", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        labels = [json.loads(path.read_text()) for path in (self.folder / "set").glob("*/*/label.json")]
+        self.assertEqual(len(labels), 16)
+        self.assertEqual({label["stack"] for label in labels}, {"vllm", "sglang", "fsdp"})
+        self.assertEqual({label["world_size"] for label in labels}, {1, 2, 4, 8})
+        again = run("-o", self.folder / "set", "--mix", "1")
+        self.assertEqual((again.returncode, again.stderr.count("\n")), (2, 1))
+        self.assertEqual(run("-o", self.folder / "no", "--mix", "-1").returncode, 2)
+        self.assertFalse((self.folder / "no.part").exists())
+
+
 if __name__ == "__main__":
     unittest.main()
