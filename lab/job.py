@@ -11,8 +11,8 @@ from lab.host import HostRecorder
 from lab.label import label_of
 from lab.network import Network
 
-START_LIMIT_S = 120
-RUN_LIMIT_S = 120
+START_LIMIT_S = 300
+RUN_LIMIT_S = 300
 NO_SPACE = 1 << 16  # bytes: less is a full disk
 TOUCHED = 0.3  # share of a step that must lie under the fault for the step to be surely abnormal
 

@@ -25,7 +25,7 @@ class EndToEnd(unittest.TestCase):
     def test_a_healthy_and_a_faulty_case(self):
         with tempfile.TemporaryDirectory(prefix="teller-lab-test-") as folder:
             cases = pathlib.Path(folder) / "cases"
-            done = subprocess.run([sys.executable, "-m", "lab", "run", "fsdp", "--fault", "healthy:2", "--fault", "rank-kill:4", "-o", str(cases)],
+            done = subprocess.run([sys.executable, "-m", "lab", "run", "fsdp", "--nice", "-15", "--fault", "healthy:2", "--fault", "rank-kill:4", "-o", str(cases)],
                                   cwd=ROOT, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             checked = self.teller("lab", "check", cases)
