@@ -145,4 +145,8 @@ def run(folder, teller):
     if not os.access(teller, os.X_OK):
         raise LabError(f"{teller} is no program: ./dev build makes it")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return list(pool.map(lambda path: look(teller, path), labels))
+        try:
+            return list(pool.map(lambda path: look(teller, path), labels))
+        except BaseException:  # an interruption: finish what runs, begin nothing more
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
