@@ -34,7 +34,8 @@ Place FirstPlace(const std::vector<Candidate>& candidates, Fits fits) {
 class Comparison {
  public:
   Comparison(const Truth& truth, const Answer* answer) : truth_(truth), label_(truth.label), answer_(answer) {
-    if (answer != nullptr && answer->status == AnswerStatus::kAbnormal) candidates_ = answer->candidates;
+    // Also of a case that is called normal: whom a method suspects most is asked apart from whether it raises an alarm.
+    if (answer != nullptr && answer->status != AnswerStatus::kAbstained) candidates_ = answer->candidates;
     for (const int64_t rank : label_.accepted_ranks) ranks_.push_back(rank);
     if (ranks_.empty() && label_.culprit && label_.culprit->rank) ranks_.push_back(*label_.culprit->rank);
   }
@@ -99,7 +100,7 @@ class Comparison {
   }
 
   void JudgeCandidates() {
-    for (const Candidate& c : candidates_) {
+    for (const Candidate& c : out_.flagged ? candidates_ : std::vector<Candidate>()) {
       bool right = label_.is_fault;
       if (out_.rank_place) right &= RightRank(c);
       if (!out_.rank_place && out_.process_place) right &= RightProcess(c);

@@ -79,6 +79,17 @@ TEST(Judge, EachWayToBeWrongHasItsReason) {
   EXPECT_TRUE(Judge(truth, TwoRanks(), &answer).right);
 }
 
+TEST(Judge, SuspectsOfACaseThatIsCalledNormalAreRankedButMissed) {
+  Answer answer = Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "STRAGGLER_RANK"}});
+  answer.status = AnswerStatus::kNormal;
+  const Judged j = Judge(SlowOperatorOnRank1(), TwoRanks(), &answer);
+  EXPECT_EQ(j.rank_place, 1u);
+  EXPECT_EQ(j.op_place, 1u);
+  EXPECT_EQ(j.loss, "missed");
+  EXPECT_EQ(j.counted_class, "NOT_A_FAULT");
+  EXPECT_TRUE(j.candidates.empty());
+}
+
 TEST(Judge, AlarmOnAControlIsALoss) {
   Truth truth;
   truth.label.fault = trace::FaultClass::kNotAFault;
@@ -118,6 +129,14 @@ TEST(JudgeSteps, AStepThatSomeRankNeverFinishedCountsForNobody) {
   EXPECT_EQ(verdicts[1], StepTruth::kHealthy);
   EXPECT_EQ(verdicts[2], StepTruth::kIgnored);
   EXPECT_EQ(verdicts[3], StepTruth::kIgnored);
+}
+
+TEST(JudgeSteps, FaultsThatNoTraceShowsCountNone) {
+  Truth truth = SlowOperatorOnRank1();
+  truth.label.visible_in = {{"log", "metrics"}};
+  for (const StepTruth verdict : JudgeSteps(truth, TwoRanks())) EXPECT_EQ(verdict, StepTruth::kIgnored);
+  truth.label.visible_in = {{"log", "trace"}};
+  EXPECT_EQ(JudgeSteps(truth, TwoRanks())[2], StepTruth::kAbnormal);
 }
 
 TEST(JudgeSteps, FaultsWithoutToldStepsCountNone) {

@@ -100,6 +100,11 @@ bool Overlap(const Interval& a, base::Nanos begin, base::Nanos end) {
 
 }  // namespace
 
+bool Truth::steps_shown() const {
+  if (!label.is_fault || !label.visible_in) return true;
+  return std::find(label.visible_in->begin(), label.visible_in->end(), "trace") != label.visible_in->end();
+}
+
 bool Truth::expected() const {
   if (!label.is_fault) return false;
   if (!label.visible_in) return true;
@@ -157,8 +162,9 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
 }
 
 std::vector<StepTruth> JudgeSteps(const Truth& truth, const std::vector<ReadStep>& steps) {
-  std::vector<StepTruth> out(steps.size(), truth.steps_told ? StepTruth::kHealthy : StepTruth::kIgnored);
-  if (!truth.steps_told) return out;
+  const bool told = truth.steps_told && truth.steps_shown();
+  std::vector<StepTruth> out(steps.size(), told ? StepTruth::kHealthy : StepTruth::kIgnored);
+  if (!told) return out;
   const auto has = [](const std::vector<uint32_t>& list, uint32_t index) {
     return std::find(list.begin(), list.end(), index) != list.end();
   };

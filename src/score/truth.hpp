@@ -35,8 +35,9 @@ struct Truth {
   std::vector<uint32_t> ignored;                        ///< ordinals of steps not to count
   std::vector<inject::Interval> unfinished;  ///< of steps that some rank never finished, from their begin for ever
 
-  bool expected() const;    ///< a fault that one of the inputs can show, not the client alone
-  bool horizontal() const;  ///< the culprit is one of several ranks
+  bool steps_shown() const;  ///< no fault, or one that a trace can show (or whose label does not say where it shows)
+  bool expected() const;     ///< a fault that one of the inputs can show, not the client alone
+  bool horizontal() const;   ///< the culprit is one of several ranks
 };
 
 /// Errors: those of inject::ReadLabel; kBadFormat when the label has problems (the first of them).
