@@ -11,6 +11,7 @@
 
 #include "locate/coverage.hpp"
 #include "locate/naming.hpp"
+#include "locate/observed.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -25,20 +26,19 @@ using trace::Finding;
 using trace::kNoTime;
 using trace::Nanos;
 
-constexpr Nanos kLeastTime = 400'000'000;     // a shorter shortage is the scheduler's daily life
-constexpr Nanos kLeastFull = 900'000'000;     // the same where the machine as a whole is short
-constexpr Nanos kStampError = 1'000'000'000;  // of log lines that say when a profiler held up serving
-constexpr double kWaits = 0.45;               // share of the time it wants to run that a process waits
-constexpr double kWants = 0.25;               // processors that it wants at least
-constexpr double kThrottled = 0.2;            // share of the time
-constexpr double kOthers = 0.65;              // share of the machine's processors that others take
-constexpr double kServed = 0.9;               // of the time in which requests must be under way
-constexpr double kWorks = 0.1;                // processors that a working service takes at least
-constexpr size_t kLeastRates = 5;             // intervals in which it works, to know what is usual
-constexpr double kLessThanUsual = 0.5;        // of that, where others have its processors
-constexpr double kStillGets = 0.08;           // of the usual: one that gets less is not waiting for a processor
-constexpr double kNoIdle = 0.05;              // share of the machine that is idle when it is full
-constexpr double kFull = 0.85;                // KV usage
+constexpr Nanos kLeastTime = 400'000'000;  // a shorter shortage is the scheduler's daily life
+constexpr Nanos kLeastFull = 900'000'000;  // the same where the machine as a whole is short
+constexpr double kWaits = 0.45;            // share of the time it wants to run that a process waits
+constexpr double kWants = 0.25;            // processors that it wants at least
+constexpr double kThrottled = 0.2;         // share of the time
+constexpr double kOthers = 0.65;           // share of the machine's processors that others take
+constexpr double kServed = 0.9;            // of the time in which requests must be under way
+constexpr double kWorks = 0.1;             // processors that a working service takes at least
+constexpr size_t kLeastRates = 5;          // intervals in which it works, to know what is usual
+constexpr double kLessThanUsual = 0.5;     // of that, where others have its processors
+constexpr double kStillGets = 0.08;        // of the usual: one that gets less is not waiting for a processor
+constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
+constexpr double kFull = 0.85;             // KV usage
 constexpr double kLeastThrownBack = 2;
 constexpr double kMostThrownBack = 1e7;  // between two scrapes: more is no count
 constexpr double kMostUsage = 1.01;      // a share
@@ -59,11 +59,8 @@ double Seconds(Nanos ns) {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees, const std::vector<trace::Note>& notes) : store_(store) {
-    for (const trace::Note& note : notes) {
-      if (note.observer && note.begin != kNoTime)
-        observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
-    }
+  Search(const trace::Store& store, const trace::Trees& trees, const std::vector<trace::Note>& notes)
+      : store_(store), observed_(ObservedTimes(notes)) {
     std::vector<std::pair<Nanos, Nanos>> served;
     for (const trace::Request& request : trees.requests) {
       if (request.arrival != kNoTime && request.finished != kNoTime)
@@ -219,10 +216,7 @@ class Search {
     return static_cast<double>(served_.Of(begin, end)) >= kServed * static_cast<double>(end - begin);
   }
 
-  bool Observed(Nanos begin, Nanos end) const {
-    return std::any_of(observed_.begin(), observed_.end(),
-                       [&](const auto& o) { return o.first < end && begin < o.second; });
-  }
+  bool Observed(Nanos begin, Nanos end) const { return observed_.Of(begin, end) > 0; }
 
   /// A full machine of which the service's own processes have little, although it serves requests.
   void Machine(uint32_t file) {
@@ -325,8 +319,8 @@ class Search {
   }
 
   const trace::Store& store_;
-  Coverage served_;  ///< from arrival to end of any request
-  std::vector<std::pair<Nanos, Nanos>> observed_;  ///< times at which a profiler held up serving
+  Coverage served_;    ///< from arrival to end of any request
+  Coverage observed_;  ///< a profiler held up serving
   std::map<uint32_t, Samples> samples_;
   std::map<std::tuple<uint32_t, std::string, std::string>, uint32_t> by_name_;  ///< (file, process, name)
   std::vector<Finding> findings_;

@@ -8,6 +8,7 @@
 
 #include "locate/arrival_delay.hpp"
 #include "locate/naming.hpp"
+#include "locate/observed.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -52,6 +53,7 @@ struct Delay {
   bool own = false;     ///< stated by the front end itself, not bounded by what the engine did
   bool tied = false;    ///< as long as its neighbours', from each one's arrival on
   bool judged = true;   ///< false: an upper bound only, good for learning what is usual
+  bool usual = true;    ///< false: a profiler may have held it up, so that it does not tell what is usual
 };
 
 /// When an engine demonstrably took work: begins of steps, or, where none were recorded, requests that overtook others.
@@ -125,8 +127,14 @@ class Marks {
 
 class Search {
  public:
-  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness* witness)
-      : store_(store), trees_(trees), witness_(witness), marks_(trees), own_(OwnDelays(trees)) {}
+  Search(const trace::Store& store, const trace::Trees& trees, const std::vector<trace::Note>& notes,
+         const CpuWitness* witness)
+      : store_(store),
+        trees_(trees),
+        witness_(witness),
+        observed_(ObservedTimes(notes)),
+        marks_(trees),
+        own_(OwnDelays(trees)) {}
 
   std::vector<Finding> Run() {
     std::vector<Finding> findings;
@@ -145,7 +153,9 @@ class Search {
       const Request& request = trees_.requests[r];
       if (request.failed || request.phases.empty() || request.arrival == kNoTime) continue;
       Delay delay{.request = r};
-      if (Judge(side, request, delay)) delays.push_back(delay);
+      if (!Judge(side, request, delay)) continue;
+      delay.usual = observed_.Of(delay.begin, delay.begin + delay.lost) == 0;
+      delays.push_back(delay);
     }
     return delays;
   }
@@ -221,13 +231,14 @@ class Search {
     std::vector<Nanos> begins;
     std::vector<Nanos> ends;
     for (const Delay& delay : delays) {
-      lost.push_back(static_cast<double>(delay.lost));
+      if (delay.usual) lost.push_back(static_cast<double>(delay.lost));
       begins.push_back(delay.begin);
       ends.push_back(delay.begin + delay.lost);
       prompts.push_back(static_cast<double>(std::max<int64_t>(1, trees_.requests[delay.request].prompt_tokens)));
     }
     std::sort(begins.begin(), begins.end());
     std::sort(ends.begin(), ends.end());
+    if (lost.size() < kLeastMeasured) return {};
     const double usual = std::max(ml::Quantile(lost, 0.4), static_cast<double>(2 * kMs));
     const double prompt = std::max(1.0, ml::Quantile(prompts, 0.5));
     std::vector<Delay> bad;
@@ -372,6 +383,7 @@ class Search {
   const trace::Store& store_;
   const trace::Trees& trees_;
   const CpuWitness* witness_;
+  Coverage observed_;  ///< a profiler held up serving
   Marks marks_;
   std::map<uint32_t, Nanos> own_;  ///< waits of an idle engine that are the front end's own
 };
@@ -379,8 +391,8 @@ class Search {
 }  // namespace
 
 std::vector<Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees,
-                                        const CpuWitness* witness) {
-  return Search(store, trees, witness).Run();
+                                        const std::vector<trace::Note>& notes, const CpuWitness* witness) {
+  return Search(store, trees, notes, witness).Run();
 }
 
 }  // namespace teller::locate

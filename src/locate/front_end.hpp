@@ -18,8 +18,11 @@ namespace teller::locate {
 /// that. So a stopped engine, a profiler that writes its file or a full queue blame nobody here.
 /// What grows with the prompt, and what one request waits for others that arrived together with it, is expected.
 ///
+/// Waits that reach into a time at which a profiler held up serving (`notes`) do not tell what is usual.
+///
 /// `witness` tells, where it can, a front end that stood still as a whole from one that worked.
 std::vector<trace::Finding> FindFrontEndCauses(const trace::Store& store, const trace::Trees& trees,
+                                               const std::vector<trace::Note>& notes = {},
                                                const CpuWitness* witness = nullptr);
 
 }  // namespace teller::locate

@@ -47,6 +47,25 @@ TEST(FrontEnd, SlowTokenizerIsFoundAndNamed) {
   EXPECT_GE(found, 32u);
 }
 
+TEST(FrontEnd, RequestsThatAProfilerHeldUpDoNotTellWhatIsUsual) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    for (size_t i = 14; i < 20; ++i) engine.truths[i].front = 300 * kMs;
+    for (size_t i = 28; i < 40; ++i) engine.truths[i].front = 4000 * kMs;
+    const trace::Note note{.text = "export",
+                           .begin = engine.truths[28].arrival + 1500 * kMs,
+                           .end = engine.truths[28].arrival + 4000 * kMs,
+                           .observer = true};
+    engine.Finish();
+    align::BuildRequests(engine.store, engine.trees);
+    const auto findings = FindFrontEndCauses(engine.store, engine.trees, {note});
+    found += !findings.empty() && findings.front().onset < engine.truths[20].arrival;
+  }
+  EXPECT_GE(found, 30u);
+}
+
 TEST(FrontEnd, AStoppedEngineIsNotTheFrontEndsFault) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Engine engine(seed);

@@ -260,7 +260,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
-  std::vector<Finding> front_end = FindFrontEndCauses(store, trees, &witness);
+  std::vector<Finding> front_end = FindFrontEndCauses(store, trees, diagnosis.notes, &witness);
   std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   OrderFrontEnd(diagnosis.findings, front_end, witness);
   for (Finding& finding : front_end) {

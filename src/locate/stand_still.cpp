@@ -10,6 +10,7 @@
 #include <string>
 
 #include "locate/naming.hpp"
+#include "locate/observed.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -30,13 +31,12 @@ constexpr Nanos kMs = 1'000'000;
 constexpr Nanos kLeast = 150 * kMs;  // a shorter wait of an idle engine is a busy machine
 constexpr double kTimesUsual = 50;   // by which a wait exceeds the usual one
 constexpr Nanos kUsualFloor = 2 * kMs;
-constexpr Nanos kTogether = 5 * kMs;        // requests taken in by one look into the input queue
-constexpr Nanos kApart = 50 * kMs;          // arrivals that no one stall of the front end explains
-constexpr double kMostIdle = 0.9;           // share of a wait in which no step ran
-constexpr Nanos kTouch = 5 * kMs;           // by which an engine's stamp and a step's edge may miss each other
-constexpr double kTimesError = 5;           // by which a wait exceeds what the place of its phases leaves open
-constexpr size_t kLeastRequests = 6;        // to know what is usual
-constexpr Nanos kStampError = 1'000 * kMs;  // of log lines that say when a profiler was at work
+constexpr Nanos kTogether = 5 * kMs;  // requests taken in by one look into the input queue
+constexpr Nanos kApart = 50 * kMs;    // arrivals that no one stall of the front end explains
+constexpr double kMostIdle = 0.9;     // share of a wait in which no step ran
+constexpr Nanos kTouch = 5 * kMs;     // by which an engine's stamp and a step's edge may miss each other
+constexpr double kTimesError = 5;     // by which a wait exceeds what the place of its phases leaves open
+constexpr size_t kLeastRequests = 6;  // to know what is usual
 constexpr size_t kShownEvidence = 4;
 constexpr double kYields = 0.02;        // of score
 constexpr size_t kMostSteps = 100'000;  // looked at for one request
@@ -94,10 +94,7 @@ class Search {
     logged_ = std::any_of(store_.logs.begin(), store_.logs.end(), [](const trace::LogRecord& record) {
       return record.source == trace::LogSource::kVllm || record.source == trace::LogSource::kSglang;
     });
-    for (const trace::Note& note : notes) {
-      if (note.observer && note.begin != kNoTime)
-        observed_.emplace_back(note.begin - kStampError, note.end + kStampError);
-    }
+    observed_ = ObservedTimes(notes);
     for (const Request& request : trees_.requests) {
       if (request.failed || request.arrival == kNoTime) continue;
       taken_in_.push_back(request.arrival + request.phase(PhaseKind::kFrontEnd));
@@ -114,9 +111,7 @@ class Search {
       const auto it = std::upper_bound(times.begin(), times.end(), from);
       return it != times.end() && *it < to;
     };
-    const bool observed = std::any_of(observed_.begin(), observed_.end(), [&](const auto& window) {
-      return window.first < admitted && request.arrival < window.second;
-    });
+    const bool observed = observed_.Of(request.arrival, admitted) > 0;
     return logged_ && !observed && !any(taken_in_, request.arrival + kTogether, admitted - kTogether) &&
            !any(finished_, request.arrival + wait / 4, admitted - kTogether);
   }
@@ -376,9 +371,9 @@ class Search {
   std::map<uint32_t, Lane> lanes_;  ///< by process
   // Without steps:
   bool logged_ = false;
-  std::vector<std::pair<Nanos, Nanos>> observed_;  ///< a profiler held up serving
-  std::vector<Nanos> taken_in_;                    ///< in order
-  std::vector<Nanos> finished_;                    ///< in order
+  Coverage observed_;            ///< a profiler held up serving
+  std::vector<Nanos> taken_in_;  ///< in order
+  std::vector<Nanos> finished_;  ///< in order
 };
 
 }  // namespace
