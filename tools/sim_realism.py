@@ -1,89 +1,108 @@
 #!/usr/bin/env python3
-"""Compares simulated runs with real traces that the simulator's tables were not fitted on.
+"""How realistic is the simulator? Prints distances of distributions and a classifier's AUC, against recordings that were not used for fitting.
 
-usage: sim_realism.py TELLER TRACES
+usage: sim_realism.py TELLER TRACES LAB [--seeds N]
 
-For each quantity: medians of both, and the Kolmogorov-Smirnov distance (0 equal, 1 apart), raw and with both scaled to their
-own medians (the form alone; machines differ). Real: data parallel training on A100 and a tensor-parallel vLLM step on B200.
+TRACES holds real Chrome traces of GPU runs, LAB labelled runs of real engines. The classifier needs scikit-learn: when this interpreter lacks it, that of
+the baselines is taken (`./dev lab setup baselines`).
 """
+import argparse
 import collections
-import gzip
-import json
+import os
 import pathlib
-import re
-import statistics
-import subprocess
 import sys
 import tempfile
 
-LAUNCH = re.compile(r"LaunchKernel")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+
+from realism import distances, recordings, windows  # noqa: E402
+
+HEALTHY = ("none", "long-prefill", "burst")  # real labelled runs hold look-alikes and faults as well; these are the plain ones
 
 
-def load(path):
-    opened = gzip.open(path) if path.suffix == ".gz" else open(path, "rb")
-    with opened as file:
-        return [e for e in json.load(file)["traceEvents"] if e.get("ph") == "X"]
+def with_learning():
+    """Goes on in an interpreter that has scikit-learn."""
+    try:
+        import sklearn  # noqa: F401
+        return
+    except ImportError:
+        pass
+    from lab.baselines import setup
+    if os.environ.get("TELLER_REALISM") or not setup.python().exists():
+        raise SystemExit("sim_realism.py: the classifier needs scikit-learn; run ./dev lab setup baselines")
+    os.execve(str(setup.python()), [str(setup.python()), *sys.argv], os.environ | {"TELLER_REALISM": "1"})
 
 
-def distance(a, b):
-    """Largest difference of two empirical distribution functions."""
-    a, b = sorted(a), sorted(b)
-    i = j = 0
-    most = 0.0
-    while i < len(a) and j < len(b):
-        x = min(a[i], b[j])
-        while i < len(a) and a[i] <= x: i += 1
-        while j < len(b) and b[j] <= x: j += 1
-        most = max(most, abs(i / len(a) - j / len(b)))
-    return most
+def simulated(teller, folder, seeds):
+    """(engine, case) of healthy simulated runs of several sizes."""
+    for engine in recordings.ENGINES:
+        for seed in range(1, seeds + 1):
+            ranks = (1, 2, 4)[seed % 3]
+            kinds = [k for k in HEALTHY if engine != "fsdp" or k != "burst"]
+            for case in recordings.simulate(teller, folder, engine, ranks, kinds[seed % len(kinds)], 1000 + seed): yield engine, case
 
 
-def quantities(trace):
-    """Lists of microseconds by name."""
-    out = collections.defaultdict(list)
-    calls = {e["args"]["correlation"]: e for e in trace if e["cat"] in ("cuda_runtime", "cuda_driver") and LAUNCH.search(e["name"])}
-    ordered = sorted(calls.values(), key=lambda e: (str(e["tid"]), e["ts"]))
-    out["launch call"] = [e["dur"] for e in ordered]
-    out["host time between launches"] = [b["ts"] - a["ts"] - a["dur"] for a, b in zip(ordered, ordered[1:]) if a["tid"] == b["tid"]]
-    work = sorted((e for e in trace if e["cat"] in ("kernel", "gpu_memcpy", "gpu_memset")), key=lambda e: (str(e["tid"]), e["ts"]))
-    for before, event in zip(work, work[1:]):
-        call = calls.get(event["args"].get("correlation"))
-        free = before["ts"] + before["dur"]
-        if call is None or before["tid"] != event["tid"]: continue
-        if free < call["ts"]: out["launch to start"].append(event["ts"] - call["ts"])
-        elif free > call["ts"] + call["dur"] + 20: out["kernel to kernel"].append(event["ts"] - free)
-    groups = collections.defaultdict(list)
-    for e in trace:
-        if e["cat"] == "kernel" and "nccl" not in e["name"] and "all_reduce" not in e["name"]:
-            groups[e["name"], str(e["args"].get("grid"))].append(e["dur"])
-    for values in groups.values():
-        if len(values) < 12: continue
-        middle = statistics.median(values)
-        out["spread of short kernels" if middle < 20 else "spread of long kernels"] += [v / middle for v in values]
-    return out
+def print_table(rows):
+    print(f"{'quantity':36} {'real':46} {'simulated':9} {'n real':>7} {'n sim':>7} {'median':>9} {'median':>9} {'KS':>5} {'form':>5}")
+    for name, source, engine, n, m, a, b, raw, form in rows:
+        print(f"{name:36} {source[-46:]:46} {engine:9} {n:7} {m:7} {a:9.2f} {b:9.2f} {raw:5.2f} {form:5.2f}")
 
 
-def simulated(teller, engine, ranks):
-    with tempfile.TemporaryDirectory() as scratch:
-        cases = pathlib.Path(scratch) / "cases"
-        subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--seed", "77", "-q", "-o", str(cases)], check=True)
-        return load(cases / "case-00001" / "traces" / "rank0.pt.trace.json")
+def gpu_part(traces, cases):
+    from realism import classifier
+    real, made, rows = {}, collections.defaultdict(lambda: collections.defaultdict(list)), []
+    for group, path, events in recordings.real_gpu(traces):
+        pieces = list(windows.Trace(events).windows())
+        rows += [(group, True, p, recordings.fitted(path)) for p in pieces]
+        if not recordings.fitted(path): real[group] = distances.quantities(events)
+    for engine, case in cases:
+        events = recordings.load(case / "traces" / "rank0.pt.trace.json")
+        rows += [(str(case), False, p, False) for p in windows.Trace(events).windows()]
+        for name, values in distances.quantities(events).items(): made[engine][name] += values
+    print("GPU traces that were not fitted")
+    print_table(distances.table(real, made))
+    print()
+    classifier.ask("windows of kernels, traces that were not fitted", [r[:3] for r in rows if not r[3]])
+    form = lambda p: {k: v for k, v in p.items() if not k.startswith("abs")}
+    classifier.ask("the same without lengths of kernels and host times", [(g, t, form(p)) for g, t, p, f in rows if not f])
+    classifier.ask("windows of kernels, all traces", [r[:3] for r in rows])
+
+
+def engine_part(teller, lab, cases):
+    from realism import classifier
+    real, made, rows = {}, collections.defaultdict(lambda: collections.defaultdict(list)), collections.defaultdict(list)
+    for engine in recordings.ENGINES:
+        for label in sorted((pathlib.Path(lab) / engine).glob("*/label.json")):
+            case = label.parent
+            if recordings.fitted(case): continue
+            records = recordings.features(teller, case)
+            rows[engine] += [(str(case), True, w) for w in windows.run_windows(records)]
+            real[f"{engine}/{case.name}"] = {k: v for k, v in distances.steps(records).items() if k != "kernels a step"}
+    for engine, case in cases:
+        records = recordings.features(teller, case)
+        rows[engine] += [(str(case), False, w) for w in windows.run_windows(records)]
+        for name, values in distances.steps(records).items(): made[engine][name] += values
+    print("\nengines' own runs that were not fitted (on CPU: what does not depend on the device)")
+    print_table([r for r in distances.table(real, made) if r[1].startswith(r[2])])
+    print()
+    for engine, pieces in rows.items():
+        if len({g for g, t, _ in pieces if t}) < 2: continue
+        classifier.ask(f"windows of {windows.STEPS} steps, {engine}", pieces)
 
 
 def main():
-    teller, traces = sys.argv[1], pathlib.Path(sys.argv[2])
-    real = {"A100 training": quantities(load(traces / "hta/ddp2_nccl_meta_rank0.json.gz")),
-            "B200 vLLM": quantities(load(traces / "tracelens/vllm_b200_eager_tp8_rank.json.gz"))}
-    made = {"fsdp": quantities(simulated(teller, "fsdp", 2)), "vllm": quantities(simulated(teller, "vllm", 8))}
-    print(f"{'quantity':28} {'real':14} {'simulated':10} {'n real':>7} {'n sim':>7} {'median':>8} {'median':>8} {'KS':>5} {'KS form':>7}")
-    for source, values in real.items():
-        for engine, other in made.items():
-            for name in sorted(set(values) & set(other)):
-                a, b = values[name], other[name]
-                if len(a) < 20 or len(b) < 20: continue
-                am, bm = statistics.median(a), statistics.median(b)
-                form = distance([x / am for x in a], [x / bm for x in b]) if am > 0 and bm > 0 else float("nan")
-                print(f"{name:28} {source:14} {engine:10} {len(a):7} {len(b):7} {am:8.2f} {bm:8.2f} {distance(a, b):5.2f} {form:7.2f}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("teller")
+    parser.add_argument("traces")
+    parser.add_argument("lab")
+    parser.add_argument("--seeds", type=int, default=6, help="simulated runs of each engine (default 6)")
+    options = parser.parse_args()
+    with_learning()
+    with tempfile.TemporaryDirectory() as scratch:
+        cases = list(simulated(options.teller, pathlib.Path(scratch), options.seeds))
+        gpu_part(options.traces, cases)
+        engine_part(options.teller, options.lab, cases)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "inject/sim/client_net.hpp"
 #include "inject/sim/label_file.hpp"
 #include "inject/sim/machine.hpp"
 #include "inject/sim/records.hpp"
@@ -26,17 +27,22 @@ class CaseRun {
 
  private:
   struct Replica {
-    explicit Replica(SchedulerOptions options) : scheduler(options) {}
+    Replica(SchedulerOptions options, std::unique_ptr<KvLink> way, uint64_t seed)
+        : link(std::move(way)), scheduler(options, link.get(), seed) {}
+    std::unique_ptr<KvLink> link;
     Scheduler scheduler;
     Batch batch;
     uint64_t prompt_tokens = 0;
     uint64_t made_tokens = 0;
     uint64_t done = 0;
+    uint64_t aborted = 0;
     int64_t room_left = 0;  ///< of a cache under pressure; 0 = not yet
+    Sample told;  ///< counters at the last statistics line
   };
 
   double Between(double low, double high) const;
   double Draw(double low, double high) { return low + (high - low) * rng_.Unit(); }
+  double DrawFault(double low, double high) { return low + (high - low) * fault_rng_.Unit(); }
   bool Is(Kind kind) const { return kind_.kind == kind; }
   bool IsLookAlike() const {
     return kind_.fault == trace::FaultClass::kNotAFault || kind_.fault == trace::FaultClass::kObserverEffect;
@@ -51,31 +57,47 @@ class CaseRun {
   void OpenTraces();
   base::Status CloseTraces();
   Effects EffectsFor(int step, bool admits);
+  bool MarksSteps(bool admits) const;
   void BeginFault(int step, Nanos now);
   void EndFault(int step, Nanos now);
   void AddStops(Nanos now);
-  void Note(int step, const std::string& annotation, const std::vector<Stay>& stays, Nanos gap);
+  void Note(int step, const std::string& annotation, const std::vector<Stay>& stays, Nanos gap, bool admits);
 
   void OpenService();
   void Turn(int step);
+  void Disturb(bool active);
+  void Adapt(Replica& replica, bool active);
   bool Choose();
+  Nanos NextEvent() const;
   void Account(size_t index, const Stay& stay, bool graph);
   void RunStep(int step);
   base::Status Serve();
   double EstimateStep();
   Request MakeRequest(Nanos at);
+  void Enter(Request& request);
   void Deliver(Nanos now);
+  void GiveUp(Nanos now);
+  void Broken(Replica& replica);
   Nanos NextArrival();
-  StepPlan PlanOf(const Batch& batch, int step);
+  StepPlan PlanOf(const Replica& replica, int step);
   void Observe(Nanos now);
+  Sample SampleOf(const Replica& replica, int index, Nanos now) const;
+  void Scrape(Nanos now);
   base::Status ServeSharded();
+  void Save(int step);
   base::Status WriteRest();
   void HostCounters(Nanos at);
+  void HostSample(Nanos at);
 
   const SimulateOptions& options_;
   const KindInfo& kind_;
-  base::Rng rng_;
+  // A run and its healthy twin, which has the same seed, draw the same service and the same load.
+  base::Rng rng_;         ///< the service
+  base::Rng load_rng_;    ///< the requests
+  base::Rng record_rng_;  ///< noise of counters
+  base::Rng fault_rng_;   ///< all that the fault alone draws
   Layout layout_;
+  Parts parts_;
   Truth truth_;
   std::string folder_;
   std::unique_ptr<Machine> machine_;
@@ -92,18 +114,26 @@ class CaseRun {
   bool ended_ = false;
   Effects wrong_;
   std::vector<Stop> stops_;
+  std::vector<Stop> saves_;  ///< when checkpoints were written
+  double usual_load_ = 0;    ///< seconds to load the weights
   Nanos start_ = 0;
   Nanos now_ = 0;
 
   std::deque<Request> requests_;
+  std::vector<Request*> arriving_;  ///< on their way to the server
+  std::deque<Request*> entered_;    ///< at or behind the front end, in order
+  std::vector<Request*> leaving_;   ///< their clients gave up, the server will learn it
+  ClientNet net_;
   std::vector<Replica> replicas_;
   size_t delivered_ = 0;
+  bool starved_ = false;  ///< before this step nobody worked: keys were missing, or a checkpoint was written
   SchedulerOptions usual_;
   double running_ = 0;  ///< sequences at once, wanted
   double usual_rate_ = 0;
   double rate_ = 0;  ///< requests a second
   Nanos gap_ = 0;    ///< before the next step
   Nanos next_arrival_ = 0;
+  Nanos moved_until_ = 0;  ///< keys that came before were copied to the device
   Nanos front_free_ = 0;
   double front_factor_ = 1;
   int64_t longest_ = 0;
@@ -115,8 +145,6 @@ class CaseRun {
   Nanos next_refusal_ = 0;
   Nanos refusal_gap_ = 0;
   Nanos statistics_at_ = 0;
-  uint64_t told_prompt_ = 0;
-  uint64_t told_made_ = 0;
 };
 
 }  // namespace teller::inject::sim

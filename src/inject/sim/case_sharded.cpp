@@ -9,6 +9,25 @@ namespace teller::inject::sim {
 using base::kMilli;
 using base::kSecond;
 
+/// All ranks write their shares of a checkpoint.
+void CaseRun::Save(int step) {
+  constexpr double kDisk = 1.2;  // bytes a nanosecond of one rank's writes
+  std::vector<std::unique_ptr<TraceFile>> none;
+  const int64_t bytes = Bytes(Role::kGather, layout_, {}) * layout_.layers;
+  const bool slow = begun_ && !ended_ && Is(Kind::kSlowCheckpoint);
+  std::vector<Nanos> writes;
+  for (int r = 0; r < layout_.ranks; ++r) {
+    const double time = static_cast<double>(bytes) / kDisk * Draw(0.85, 1.3);
+    writes.push_back(static_cast<Nanos>(time * (slow ? wrong_.save : 1)));
+  }
+  const std::vector<Stay>& stays = machine_->Save(bytes, writes, Recorded(step) ? files_ : none);
+  const Nanos longest = *std::max_element(writes.begin(), writes.end());
+  now_ = stays.front().end;
+  saves_.push_back({now_ - longest, now_});
+  starved_ = slow;
+  log_->Saved(now_, step, bytes, writes);
+}
+
 /// FSDP: every rank runs the same loop over one batch of requests after the other; weights are gathered layer by layer.
 base::Status CaseRun::ServeSharded() {
   std::vector<std::unique_ptr<TraceFile>> none;
@@ -18,7 +37,7 @@ base::Status CaseRun::ServeSharded() {
   int64_t decodes = 0;
   int64_t done = 0;
   Nanos began = now_;
-  const int64_t usual = 2 + static_cast<int64_t>(rng_.Below(3));
+  const int64_t usual = 2 + static_cast<int64_t>(load_rng_.Below(3));
   for (int step = 0; step < total_; ++step) {
     if (step == lead_) {
       const Nanos begin = now_;
@@ -32,9 +51,9 @@ base::Status CaseRun::ServeSharded() {
     const bool prefill = done == decodes;
     if (prefill) {
       batch = Is(Kind::kBigBatch) && active ? 4 * usual : usual;
-      prompt = 32 + static_cast<int64_t>(rng_.Below(5)) * 16;
+      prompt = 32 + static_cast<int64_t>(load_rng_.Below(5)) * 16;
       if (Is(Kind::kLongPrefill) && step >= first_ && step < first_ + 20) prompt = 3000;
-      decodes = 10 + static_cast<int64_t>(rng_.Below(10));
+      decodes = 10 + static_cast<int64_t>(load_rng_.Below(10));
       done = 0;
       began = now_;
       log_->Fsdp(now_, fmt::format("request {} admitted: batch={} prompt_len={} max_new_tokens={}", request, batch,
@@ -61,9 +80,11 @@ base::Status CaseRun::ServeSharded() {
                                    static_cast<double>(over - began) / 1e9));
       ++request;
     }
-    if (!IsLookAlike()) Note(step, plan.name, stays, kMilli);
+    Note(step, plan.name, stays, kMilli, prefill);
+    starved_ = false;
     now_ = stays.front().end;
     machine_->Forget(now_ - kSecond);
+    if (parts_.save_every > 0 && step % parts_.save_every == parts_.save_every - 1) Save(step);
     HostCounters(now_);
     if (step == lead_ + options_.steps - 1) {
       TELLER_TRY(CloseTraces());

@@ -48,6 +48,42 @@ std::vector<KindInfo> Build() {
        "",
        "no fault: the service is shut down in order at the end",
        {}},
+      {Kind::kSpeculation,
+       "speculation",
+       F::kNotAFault,
+       {},
+       "",
+       "no fault: speculative decoding, as it should be",
+       {},
+       true,
+       false},
+      {Kind::kDisaggregated,
+       "disaggregation",
+       F::kNotAFault,
+       {},
+       "",
+       "no fault: prompts are computed by another instance, keys come in time",
+       {},
+       true,
+       false},
+      {Kind::kTier,
+       "kv-tier",
+       F::kNotAFault,
+       {},
+       "",
+       "no fault: keys of shared prefixes are loaded from a tier below the GPU's memory",
+       {},
+       true,
+       false},
+      {Kind::kCheckpoint,
+       "checkpoint",
+       F::kNotAFault,
+       {},
+       "",
+       "no fault: checkpoints are written between steps",
+       {},
+       false,
+       true},
       {Kind::kStraggler,
        "straggler",
        F::kStragglerRank,
@@ -340,6 +376,58 @@ std::vector<KindInfo> Build() {
        {"log"},
        true,
        false},
+      {Kind::kSpecCollapse,
+       "spec-collapse",
+       F::kSpecCollapse,
+       {},
+       "python",
+       "hardly any proposed token of speculative decoding is right",
+       {"log", "metrics"},
+       true,
+       false},
+      {Kind::kKvTransfer,
+       "kv-transfer",
+       F::kKvTransferStall,
+       {},
+       "network",
+       "keys come slowly from the instance that computes prompts, or not at all",
+       {"trace", "log", "metrics", "spans"},
+       true,
+       false},
+      {Kind::kSlowTier,
+       "slow-kv-tier",
+       F::kStorageSlow,
+       {F::kKvTransferStall},
+       "storage",
+       "keys of shared prefixes come slowly from the tier that holds them",
+       {"trace", "metrics", "spans"},
+       true,
+       false},
+      {Kind::kSlowCheckpoint,
+       "slow-checkpoint",
+       F::kStorageSlow,
+       {},
+       "storage",
+       "checkpoints are written slowly",
+       {"trace", "log", "host"},
+       false,
+       true},
+      {Kind::kSlowWeights,
+       "slow-weights",
+       F::kStorageSlow,
+       {},
+       "storage",
+       "weights are read slowly when the service starts",
+       {"log"}},
+      {Kind::kFrontNet,
+       "front-net",
+       F::kFrontendNet,
+       {},
+       "network",
+       "the network between clients and the server loses packets; clients give up",
+       {"log", "metrics", "requests"},
+       true,
+       false},
   };
 }
 
@@ -350,19 +438,72 @@ const std::vector<KindInfo>& Kinds() {
   return kKinds;
 }
 
+bool HoldsLong(Kind kind) {
+  switch (kind) {
+    case Kind::kKvPressure:
+    case Kind::kPrefillBlocking:
+    case Kind::kSchedStall:
+    case Kind::kSlowTokenizer:
+    case Kind::kDpSkew:
+    case Kind::kPrefixMiss:
+    case Kind::kBigBatch:
+    case Kind::kSpecCollapse:
+    case Kind::kKvTransfer:
+    case Kind::kSlowTier:
+    case Kind::kFrontNet:
+    case Kind::kClientError: return true;
+    default: return false;
+  }
+}
+
+bool IsDeath(Kind kind) {
+  return kind == Kind::kRankDeath || kind == Kind::kOom || kind == Kind::kGpuHardware || kind == Kind::kGpuFault ||
+         kind == Kind::kCollHang || kind == Kind::kCollDivergence;
+}
+
+bool HasWindow(Kind kind) {
+  switch (kind) {
+    case Kind::kNone:
+    case Kind::kWarmUp:
+    case Kind::kProfiler:
+    case Kind::kShutdown:
+    case Kind::kSpeculation:
+    case Kind::kDisaggregated:
+    case Kind::kTier:
+    case Kind::kCheckpoint:
+    case Kind::kSlowWeights: return false;
+    default: return true;
+  }
+}
+
+bool StepsAsUsual(Kind kind) {
+  switch (kind) {
+    case Kind::kSlowTokenizer:
+    case Kind::kClientError:
+    case Kind::kSpecCollapse:
+    case Kind::kFrontNet: return true;
+    default: return false;
+  }
+}
+
 base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, int ranks) {
   const auto fault = trace::FaultClassFromName(name);
+  const auto fits = [&](const KindInfo& kind) { return engine == Engine::kFsdp ? kind.sharded : kind.serving; };
   const KindInfo* found = nullptr;
   for (const KindInfo& kind : Kinds()) {
-    if (kind.name == name || (fault && kind.fault == *fault && found == nullptr)) found = &kind;
+    if (kind.name == name) found = &kind;
+    // Of a class, the first kind that the engine can have.
+    if (fault && kind.fault == *fault && (found == nullptr || (!fits(*found) && fits(kind)))) found = &kind;
   }
   const auto usage = [](std::string text) { return base::Error{base::Code::kUsage, std::move(text)}; };
   if (found == nullptr && fault)
     return usage(fmt::format("{} is not built; \"teller lab list\" names what can be simulated", name));
   if (found == nullptr) return usage(fmt::format("unknown fault \"{}\"; \"teller lab list\" names them", name));
-  if (!(engine == Engine::kFsdp ? found->sharded : found->serving))
-    return usage(fmt::format("{} cannot have {}: it serves no queue of requests with a cache and graphs", Name(engine),
-                             found->name));
+  if (!fits(*found)) {
+    return usage(fmt::format(
+        "{} cannot have {}: {}", Name(engine), found->name,
+        engine == Engine::kFsdp ? "it serves no queue of requests with a cache and graphs" : "it writes no checkpoints"));
+  }
   if (ranks < found->ranks) return usage(fmt::format("{} needs at least {} ranks", found->name, found->ranks));
   return found;
 }

@@ -18,6 +18,10 @@ enum class Kind : uint8_t {
   kBurst,
   kProfiler,
   kShutdown,
+  kSpeculation,
+  kDisaggregated,
+  kTier,
+  kCheckpoint,
   kStraggler,
   kSlowOperator,
   kKernelRegression,
@@ -48,6 +52,12 @@ enum class Kind : uint8_t {
   kCollHang,
   kCollDivergence,
   kClientError,
+  kSpecCollapse,
+  kKvTransfer,
+  kSlowTier,
+  kSlowCheckpoint,
+  kSlowWeights,
+  kFrontNet,
 };
 
 /// One row of the registry.
@@ -66,6 +76,11 @@ struct KindInfo {
 };
 
 const std::vector<KindInfo>& Kinds();
+
+bool HoldsLong(Kind kind);     ///< for most of the run, as queues, caches and clients need time
+bool IsDeath(Kind kind);       ///< comes after the recording and ends the run
+bool HasWindow(Kind kind);     ///< something begins and ends while the service runs
+bool StepsAsUsual(Kind kind);  ///< each step does its usual work in its usual time
 
 /// The row that a kind's or a class's name asks for. Errors: kUsage: unknown; a class that is not built; an engine or
 /// number of ranks that cannot have it.

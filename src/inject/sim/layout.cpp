@@ -171,7 +171,9 @@ Form FormOf(Role role, Engine engine) {
           8,
           false};
     case Role::kReduce:
-      return {vllm ? "vllm::all_reduce" : "sglang::inplace_all_reduce",
+      return {vllm     ? "vllm::all_reduce"
+              : sglang ? "sglang::inplace_all_reduce"
+                       : "c10d::barrier",
               "c10d::allreduce_",
               "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
               "",
@@ -259,6 +261,17 @@ std::vector<Op> Program(const Layout& layout) {
   if (cut) add(Role::kLogits, -1);
   add(Role::kSample, -1);
   return ops;
+}
+
+std::vector<Op> DraftProgram(const Layout& layout) {
+  Layout small = layout;
+  small.layers = 1;
+  small.experts = false;
+  return Program(small);
+}
+
+Op Barrier(const Layout& layout) {
+  return Make(Role::kReduce, -1, layout.engine);
 }
 
 int64_t Bytes(Role role, const Layout& layout, const Shape& shape) {

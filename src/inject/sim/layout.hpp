@@ -18,6 +18,7 @@ struct Layout {
   int parts = 1;  ///< ranks that share one replica of the model (tensor parallel); all of them with FSDP
   int ranks_in_node = 8;
   int layers = 12;
+  int drafts = 0;        ///< tokens that a draft model proposes a step
   bool experts = false;  ///< mixture of experts, expert parallel over all ranks
 
   int replicas() const { return engine == Engine::kFsdp ? 1 : ranks / parts; }
@@ -39,6 +40,10 @@ struct Op {
 bool IsCollective(Role role);
 /// All operations in program order.
 std::vector<Op> Program(const Layout& layout);
+/// The small model that proposes tokens: one layer and its own head.
+std::vector<Op> DraftProgram(const Layout& layout);
+/// A collective over all ranks that carries nothing.
+Op Barrier(const Layout& layout);
 /// Bytes that one rank puts into a collective.
 int64_t Bytes(Role role, const Layout& layout, const Shape& shape);
 /// Sizes of the inputs of an operator, as the profiler writes them.

@@ -10,12 +10,19 @@ namespace {
 
 constexpr int kCompute = 7;  // stream ids as the profiler numbers them
 constexpr int kTransfer = 20;
+constexpr int kKeys = 25;
+constexpr int kStreamIds[] = {kCompute, kTransfer, kKeys};
 constexpr double kServer =
     0.7;  // servers launch with less Python between kernels than the plain transformer of the tables
 
-const KernelText kToDevice = {"\"Memcpy HtoD (Pinned -> Device)\"",
-                              ", \"bytes\": 2048, \"memory bandwidth (GB/s)\": 1.28"};
-const KernelText kToHost = {"\"Memcpy DtoH (Device -> Pinned)\"", ", \"bytes\": 64, \"memory bandwidth (GB/s)\": 0.05"};
+constexpr double kBus = 25;  // bytes a nanosecond between host and device
+
+/// A copy as the profiler describes it.
+KernelText CopyText(bool to_host, int64_t bytes, Nanos time) {
+  return {to_host ? "\"Memcpy DtoH (Device -> Pinned)\"" : "\"Memcpy HtoD (Pinned -> Device)\"",
+          fmt::format(", \"bytes\": {}, \"memory bandwidth (GB/s)\": {}", bytes,
+                      static_cast<double>(bytes) / static_cast<double>(std::max<Nanos>(time, 1)))};
+}
 
 Nanos FromMicros(double us) {
   return static_cast<Nanos>(us * 1000);
@@ -23,7 +30,7 @@ Nanos FromMicros(double us) {
 
 }  // namespace
 
-Machine::Machine(Layout layout, uint64_t seed) : layout_(layout), tables_(StandardTables()), program_(Program(layout)) {
+Machine::Machine(Layout layout, uint64_t seed) : layout_(layout), tables_(StandardTables()), program_(Program(layout)), draft_(DraftProgram(layout)) {
   base::Rng rng(seed);
   ranks_.reserve(layout.ranks);
   for (int r = 0; r < layout.ranks; ++r) {
@@ -76,7 +83,7 @@ Nanos Machine::Start(Rank& rank, int stream, Nanos earliest) {
   return start;
 }
 
-void Machine::Copy(Rank& rank, bool to_host, int bytes) {
+void Machine::Copy(Rank& rank, bool to_host, int64_t bytes, int stream) {
   Spend(rank, 0.6 * Between(rank));
   const Nanos begin = rank.host;
   const uint64_t id = ++rank.id;
@@ -86,13 +93,13 @@ void Machine::Copy(Rank& rank, bool to_host, int bytes) {
   Spend(rank, 0.4 * tables_.memcpy.Draw(rank.rng));
   const Nanos returned = rank.host;
   Spend(rank, 0.5);
-  const Nanos start = Start(rank, 0, called + FromMicros(tables_.launch_to_start.Draw(rank.rng)));
-  const Nanos end = start + FromMicros(0.9 + 0.7 * rank.rng.Unit());
-  rank.device[0] = end;
+  const Nanos start = Start(rank, stream, called + FromMicros(tables_.launch_to_start.Draw(rank.rng)));
+  const Nanos time = FromMicros(0.9 + 0.7 * rank.rng.Unit()) + static_cast<Nanos>(static_cast<double>(bytes) / kBus);
+  rank.device[stream] = start + time;
   if (rank.file == nullptr) return;
   rank.file->Operator("\"aten::copy_\"", begin, rank.host, id, fmt::format("[[{}], [{}], []]", bytes / 8, bytes / 8));
   rank.file->Call("\"cudaMemcpyAsync\"", 41, called, returned, id, correlation, true);
-  rank.file->Work("gpu_memcpy", to_host ? kToHost : kToDevice, kCompute, start, end, id, correlation);
+  rank.file->Work("gpu_memcpy", CopyText(to_host, bytes, time), kStreamIds[stream], start, start + time, id, correlation);
 }
 
 void Machine::Synchronize(Rank& rank, const char* call, int cbid) {
@@ -106,7 +113,7 @@ void Machine::TinySync(Rank& rank) {
   const Nanos begin = rank.host;
   const uint64_t id = ++rank.id;
   Spend(rank, 1);
-  Copy(rank, true, 8);
+  Copy(rank, true, 8, 0);
   Synchronize(rank, "\"cudaStreamSynchronize\"", 131);
   Spend(rank, 1);
   if (rank.file != nullptr) rank.file->Operator("\"aten::item\"", begin, rank.host, id, "[[1]]");
@@ -221,7 +228,7 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
     rank.device[stream] = end;
     if (op.role == Role::kGather) rank.weights[op.layer] = end;
     if (rank.file != nullptr)
-      rank.file->Work("kernel", text, stream == 0 ? kCompute : kTransfer, rank.start, end, rank.launch_id, rank.launch);
+      rank.file->Work("kernel", text, kStreamIds[stream], rank.start, end, rank.launch_id, rank.launch);
   }
 }
 
@@ -231,7 +238,7 @@ void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
   rank.factor = concerned ? effects.host : 1;
   rank.first_work = 0;
   Spend(rank, 60 + 6.0 * static_cast<double>(plan.shape.sequences));
-  for (int copy = 0; copy < 4; ++copy) Copy(rank, false, 2048);
+  for (int copy = 0; copy < 4; ++copy) Copy(rank, false, 2048, 0);
   if (concerned && effects.in_step > 0) Spend(rank, static_cast<double>(effects.in_step) / 1000 / rank.factor);
   if ((concerned && effects.load_module > 0) || plan.warm_up) {
     const double us = plan.warm_up ? 30000 + 20000 * rank.rng.Unit() : static_cast<double>(effects.load_module) / 1000;
@@ -241,7 +248,13 @@ void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
     if (rank.file != nullptr)
       rank.file->Call("\"cuModuleLoadData\"", 37, begin, rank.host, rank.id, rank.correlation += 1, false);
   }
-  if (!plan.graph || effects.no_graph) return;
+  // Keys that have come are copied by a few large calls.
+  constexpr int kCopies = 4;
+  for (int copy = 0; copy < kCopies && plan.loads > 0; ++copy) Copy(rank, false, plan.loads / kCopies + 1, 2);
+}
+
+/// Launches a graph: the kernels that follow are its.
+void Machine::Replay(Rank& rank) {
   Spend(rank, 0.5 * Between(rank));
   const Nanos called = rank.host;
   rank.launch = rank.correlation += 2;
@@ -254,7 +267,7 @@ void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
 
 void Machine::Finish(int r, const StepPlan& plan, Nanos begin) {
   Rank& rank = ranks_[r];
-  Copy(rank, true, 64);
+  Copy(rank, true, 64, 0);
   Synchronize(rank, "\"cudaEventSynchronize\"", 124);
   Spend(rank, 40 + 2.0 * static_cast<double>(plan.shape.sequences));
   stays_[r] = {begin, rank.host};
@@ -267,6 +280,57 @@ void Machine::Finish(int r, const StepPlan& plan, Nanos begin) {
   }
   rank.file->Span("user_annotation", name, begin, rank.host, fmt::format("\"External id\": {}", id));
   rank.file->DeviceSpan(name, kCompute, rank.first_work, rank.device[0], id);
+}
+
+/// The draft model proposes tokens, one pass each, for the sequences that decode. Its passes are one graph.
+void Machine::Draft(const std::vector<StepPlan>& plans, const Effects& effects) {
+  std::vector<StepPlan> small = plans;
+  int passes = 0;
+  for (StepPlan& plan : small) {
+    passes = std::max(passes, plan.drafts);
+    plan.shape.tokens = plan.shape.sequences;
+    plan.shape.pairs = 0;
+  }
+  if (passes == 0) return;
+  const int per_replica = layout_.ranks / static_cast<int>(plans.size());
+  for (int r = 0; r < layout_.ranks; ++r) {
+    if (small[static_cast<size_t>(r / per_replica)].graph && !effects.no_graph) Replay(ranks_[r]);
+  }
+  for (int pass = 0; pass < passes; ++pass) Forward(draft_, small, true, effects);
+}
+
+/// One pass of a model on all ranks, operation by operation. `whole`: head and sampling belong to the graph as well.
+void Machine::Forward(const std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole,
+                      const Effects& effects) {
+  const int per_replica = layout_.ranks / static_cast<int>(plans.size());
+  int count = 0;
+  for (const Op& op : program) {
+    const bool outside =
+        !whole && (op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits);
+    for (int r = 0; r < layout_.ranks; ++r) {
+      const StepPlan& plan = plans[static_cast<size_t>(r / per_replica)];
+      const bool in_graph = plan.graph && !effects.no_graph && !outside;
+      if (!IsCollective(op.role)) {
+        Compute(r, op, plan, in_graph, effects);
+      } else if (!in_graph) {
+        Launch(ranks_[r], op, plan);
+      }
+      if (whole) continue;
+      const bool concerned = effects.rank < 0 || effects.rank == r;
+      if (op.role == Role::kAttn && concerned && !in_graph && count < effects.syncs) TinySync(ranks_[r]);
+      if (outside && concerned && plan.graph && !effects.no_graph && op.role == Role::kHead) {
+        for (int k = 0; k < effects.syncs; ++k) TinySync(ranks_[r]);
+      }
+    }
+    if (op.role == Role::kAttn) ++count;
+    if (!IsCollective(op.role)) continue;
+    if (op.role != Role::kReduce && op.role != Role::kLogits) {
+      Meet(op, all_, "0", plans.front(), effects);
+      continue;
+    }
+    for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica)
+      Meet(op, Group(op, replica), "3", plans[static_cast<size_t>(replica)], effects);
+  }
 }
 
 const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos begin, const Effects& effects,
@@ -282,33 +346,36 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
     began[r] = rank.host;
     Prepare(r, plans[r / per_replica], effects);
   }
-  int count = 0;
-  for (const Op& op : program_) {
-    const bool outside = op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits;
-    for (int r = 0; r < layout_.ranks; ++r) {
-      const StepPlan& plan = plans[r / per_replica];
-      const bool in_graph = plan.graph && !effects.no_graph && !outside;
-      if (!IsCollective(op.role)) {
-        Compute(r, op, plan, in_graph, effects);
-      } else if (!in_graph) {
-        Launch(ranks_[r], op, plan);
-      }
-      const bool concerned = effects.rank < 0 || effects.rank == r;
-      if (op.role == Role::kAttn && concerned && !in_graph && count < effects.syncs) TinySync(ranks_[r]);
-      if (outside && concerned && plan.graph && !effects.no_graph && op.role == Role::kHead) {
-        for (int k = 0; k < effects.syncs; ++k) TinySync(ranks_[r]);
-      }
-    }
-    if (op.role == Role::kAttn) ++count;
-    if (!IsCollective(op.role)) continue;
-    if (op.role != Role::kReduce && op.role != Role::kLogits) {
-      Meet(op, all_, "0", plans.front(), effects);
-      continue;
-    }
-    for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica)
-      Meet(op, Group(op, replica), "3", plans[replica], effects);
+  Draft(plans, effects);
+  for (int r = 0; r < layout_.ranks; ++r) {
+    if (plans[r / per_replica].graph && !effects.no_graph) Replay(ranks_[r]);
   }
+  Forward(program_, plans, false, effects);
   for (int r = 0; r < layout_.ranks; ++r) Finish(r, plans[r / per_replica], began[r]);
+  return stays_;
+}
+
+const std::vector<Stay>& Machine::Save(int64_t bytes, const std::vector<Nanos>& writes,
+                                       std::vector<std::unique_ptr<TraceFile>>& files) {
+  const StepPlan plan = {.name = "", .shape = {1, 0, 0, 1}};
+  for (int r = 0; r < layout_.ranks; ++r) {
+    Rank& rank = ranks_[r];
+    rank.file = files.empty() ? nullptr : files[r].get();
+    rank.factor = 1;
+    stays_[r].begin = rank.host;
+    for (int layer = 0; layer < layout_.layers; ++layer) Copy(rank, true, bytes / layout_.layers, 0);
+    Synchronize(rank, "\"cudaStreamSynchronize\"", 131);
+    Spend(rank, static_cast<double>(writes[r]) / 1000);
+  }
+  if (layout_.ranks > 1) {
+    const Op barrier = Barrier(layout_);
+    for (Rank& rank : ranks_) Launch(rank, barrier, plan);
+    Meet(barrier, all_, "0", plan, {});
+  }
+  for (int r = 0; r < layout_.ranks; ++r) {
+    Synchronize(ranks_[r], "\"cudaDeviceSynchronize\"", 165);
+    stays_[r].end = ranks_[r].host;
+  }
   return stays_;
 }
 

@@ -33,6 +33,12 @@ struct Effects {
   Nanos in_step = 0;      ///< host work at one place, before the forward pass
   Nanos before_step = 0;  ///< host work between steps, in the scheduler's process
   Nanos load_module = 0;  ///< a compiler run and a module load before the forward pass
+  double accept = 1;      ///< factor on the chance that a proposed token is right
+  double keys = 1;        ///< factor on the time that keys take to come
+  double save = 1;        ///< factor on the time that a checkpoint takes
+  double loss = 0;        ///< share of lost packets between clients and the server
+  double reset = 0;       ///< share of tokens at which a client's connection breaks
+  Nanos delay = 0;        ///< of packets between clients and the server
 };
 
 /// One step of one replica.
@@ -41,6 +47,8 @@ struct StepPlan {
   Shape shape;
   bool graph = false;  ///< replayed as one graph
   bool warm_up = false;
+  int drafts = 0;     ///< passes of the draft model before it
+  int64_t loads = 0;  ///< bytes of keys that are copied to the device meanwhile
 };
 
 /// When a rank was inside a step, true time.
@@ -60,6 +68,10 @@ class Machine {
   /// or has one file a rank.
   const std::vector<Stay>& Step(const std::vector<StepPlan>& plans, Nanos begin, const Effects& effects,
                                 std::vector<std::unique_ptr<TraceFile>>& files);
+  /// Every rank writes its share of a checkpoint and waits for the others: copies to the host, `writes` of host time,
+  /// a barrier. Begins when the ranks are done with the step before.
+  const std::vector<Stay>& Save(int64_t bytes, const std::vector<Nanos>& writes,
+                                std::vector<std::unique_ptr<TraceFile>>& files);
   /// Adds stops of one rank's host, in order of time.
   void AddStop(int rank, Stop stop) { ranks_[rank].stops.push_back(stop); }
   /// Drops stops that would end later than `after`.
@@ -75,7 +87,7 @@ class Machine {
     base::Rng rng;
     double speed = 1;  ///< devices differ a little
     Nanos host = 0;
-    Nanos device[2] = {0, 0};  ///< when the streams are free
+    Nanos device[3] = {0, 0, 0};  ///< when the streams are free
     Nanos first_work = 0;
     Nanos gathered = 0;
     std::vector<Nanos> weights;  ///< when a layer's weights have arrived
@@ -93,7 +105,10 @@ class Machine {
   void Spend(Rank& rank, double us);
   void WaitUntil(Rank& rank, Nanos when);
   double Between(Rank& rank);
-  void Copy(Rank& rank, bool to_host, int bytes);
+  void Copy(Rank& rank, bool to_host, int64_t bytes, int stream);
+  void Draft(const std::vector<StepPlan>& plans, const Effects& effects);
+  void Replay(Rank& rank);
+  void Forward(const std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole, const Effects& effects);
   void Synchronize(Rank& rank, const char* call, int cbid);
   void TinySync(Rank& rank);
   void Launch(Rank& rank, const Op& op, const StepPlan& plan);
@@ -109,6 +124,7 @@ class Machine {
   Layout layout_;
   const Tables& tables_;
   std::vector<Op> program_;
+  std::vector<Op> draft_;  ///< of the model that proposes tokens
   std::vector<Rank> ranks_;
   std::vector<Stay> stays_;
   std::vector<int> all_;

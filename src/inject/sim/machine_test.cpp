@@ -75,6 +75,25 @@ TEST(Machine, LaunchingOneByOneIsSlowerThanAGraph) {
   EXPECT_GT(Mean(Steps(two, 10, fallback, true), 0), Mean(Steps(one, 10, {}, true), 0));
 }
 
+TEST(Machine, ADraftModelCostsTimeAndACheckpointHoldsEverybody) {
+  Layout layout = kPair;
+  layout.drafts = 4;
+  Machine plain(layout, 5);
+  Machine drafting(layout, 5);
+  std::vector<std::unique_ptr<TraceFile>> none;
+  StepPlan plan = Decode(true);
+  const Nanos without = plain.Step({plan}, base::kSecond, {}, none).front().end;
+  plan.drafts = 4;
+  const auto with = drafting.Step({plan}, base::kSecond, {}, none);
+  EXPECT_GT(with.front().end, without);
+  const std::vector<Nanos> writes = {5 * kMilli, 90 * kMilli, 5 * kMilli, 5 * kMilli};
+  const Nanos before = with.front().end;
+  for (const Stay& stay : drafting.Save(1'000'000, writes, none)) {
+    EXPECT_GT(stay.end, before + 90 * kMilli);
+    EXPECT_LT(stay.end, before + 110 * kMilli);
+  }
+}
+
 TEST(Machine, EveryEffectCostsTime) {
   const double usual = [] {
     Machine machine(kPair, 9);

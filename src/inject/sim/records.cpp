@@ -126,17 +126,20 @@ std::string FinishLine(const Request& r) {
 }
 
 std::string TruthLine(const Request& r) {
-  const Json line = {{"request_id", r.id},
-                     {"t_send_ns", r.send},
-                     {"http_status", 200},
-                     {"usage", {{"prompt_tokens", r.prompt}, {"completion_tokens", r.made}}},
-                     {"t_first_token_ns", r.tokens.empty() ? Json(nullptr) : Json(r.tokens.front())},
-                     {"token_times_ns", r.tokens},
-                     {"t_end_ns", r.finished == 0 ? Json(nullptr) : Json(r.tokens.back())}};
+  const bool whole = r.finished > 0 && r.gone == 0 && !r.failed && !r.seen.empty();
+  Json line = {{"request_id", r.id},
+               {"t_send_ns", r.send},
+               {"http_status", 200},
+               {"usage", {{"prompt_tokens", r.prompt}, {"completion_tokens", r.seen.size()}}},
+               {"t_first_token_ns", r.seen.empty() ? Json(nullptr) : Json(r.seen.front())},
+               {"token_times_ns", r.seen},
+               {"t_end_ns", whole ? Json(r.seen.back()) : Json(nullptr)}};
+  if (r.failed) line["error"] = "the server ended the stream with an error";
+  if (r.gone > 0) line["error"] = "the connection broke or no token came in time";
   return line.dump() + "\n";
 }
 
-std::string Scrape(Engine engine, const std::vector<Sample>& samples) {
+std::string ScrapeText(Engine engine, const std::vector<Sample>& samples) {
   std::string text = fmt::format("# scrape {}\n", samples.front().at);
   for (const Sample& s : samples) {
     if (engine == Engine::kVllm) {
@@ -152,6 +155,14 @@ std::string Scrape(Engine engine, const std::vector<Sample>& samples) {
       add("num_preemptions_total", static_cast<double>(s.retractions));
       add("prompt_tokens_total", static_cast<double>(s.prompt_tokens));
       add("generation_tokens_total", static_cast<double>(s.made_tokens));
+      for (const auto& [reason, count] : {std::pair{"abort", s.aborted}, std::pair{"length", s.done}}) {
+        text += fmt::format("vllm:request_success_total{{engine=\"{}\",finished_reason=\"{}\",model_name=\"model\"}} {}\n",
+                            s.replica, reason, count);
+      }
+      if (!s.speculates) continue;
+      add("spec_decode_num_drafts_total", static_cast<double>(s.drafts.drafts));
+      add("spec_decode_num_draft_tokens_total", static_cast<double>(s.drafts.proposed));
+      add("spec_decode_num_accepted_tokens_total", static_cast<double>(s.drafts.accepted));
       continue;
     }
     const std::string labels = fmt::format(
@@ -166,6 +177,12 @@ std::string Scrape(Engine engine, const std::vector<Sample>& samples) {
     add("prompt_tokens_total", static_cast<double>(s.prompt_tokens));
     add("generation_tokens_total", static_cast<double>(s.made_tokens));
     add("num_requests_total", static_cast<double>(s.done));
+    add("num_aborted_requests_total", static_cast<double>(s.aborted));
+    if (s.loading > 0 || s.transfers) add("num_decode_transfer_queue_reqs", static_cast<double>(s.loading));
+    if (!s.speculates || s.drafts.drafts == 0) continue;
+    add("spec_accept_length",
+        1 + static_cast<double>(s.drafts.accepted) / static_cast<double>(s.drafts.drafts));
+    add("spec_accept_rate", static_cast<double>(s.drafts.accepted) / static_cast<double>(s.drafts.proposed));
   }
   return text;
 }

@@ -52,13 +52,19 @@ struct Sample {
   size_t running = 0;
   size_t waiting = 0;
   double usage = 0;
+  size_t loading = 0;  ///< requests that wait for their keys
   uint64_t retractions = 0;
   uint64_t asked = 0;
   uint64_t found = 0;
   uint64_t prompt_tokens = 0;
   uint64_t made_tokens = 0;
   uint64_t done = 0;
+  uint64_t aborted = 0;
+  bool speculates = false;
+  bool transfers = false;  ///< keys come from another instance
+  DraftCounts drafts;
 };
-std::string Scrape(Engine engine, const std::vector<Sample>& samples);
+/// Text of one scrape of /metrics.
+std::string ScrapeText(Engine engine, const std::vector<Sample>& samples);
 
 }  // namespace teller::inject::sim

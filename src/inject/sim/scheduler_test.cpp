@@ -9,7 +9,7 @@ namespace {
 
 /// Requests that arrive while the scheduler works, until all are done.
 struct Service {
-  explicit Service(SchedulerOptions options) : scheduler(options) {}
+  explicit Service(SchedulerOptions options, KvLink* link = nullptr) : scheduler(options, link), remote(link) {}
 
   void Serve(uint64_t seed, size_t count) {
     base::Rng rng(seed);
@@ -21,11 +21,17 @@ struct Service {
         request.prompt = 1 + static_cast<int64_t>(rng.Below(900));
         request.shared = request.prompt > 64 && rng.Unit() < 0.5 ? 64 : 0;
         request.output = 1 + static_cast<int64_t>(rng.Below(60));
+        if (remote != nullptr) request.remote = request.prompt;
         requests.push_back(request);
         scheduler.Add(&requests.back());
       }
-      const Batch batch = scheduler.Next(now);
+      Batch batch = scheduler.Next(now);
+      for (Request* request : scheduler.TakeBroken()) lost.push_back(request);
+      if (!scheduler.options().computes_lost) {
+        for (Request* request : lost) request->finished = now;
+      }
       Check(batch);
+      for (const Batch::Part& part : batch.parts) EXPECT_LE(part.request->ready, now) << "keys that are not here";
       scheduler.Done(batch, now);
       done = 0;
       for (const Request& request : requests) done += request.finished > 0;
@@ -40,7 +46,7 @@ struct Service {
       EXPECT_GE(part.request->blocks * 16, part.request->computed + part.tokens) << "keys without a place";
     }
     EXPECT_EQ(tokens, batch.shape.tokens);
-    EXPECT_EQ(batch.prompt_tokens + batch.decodes, batch.shape.tokens);
+    EXPECT_EQ(batch.prompt_tokens + batch.decode_tokens, batch.shape.tokens);
     EXPECT_EQ(batch.prompts + batch.decodes, static_cast<int>(batch.parts.size()));
     EXPECT_TRUE(!scheduler.options().prompts_first || batch.prompts == 0 || batch.decodes == 0);
     int64_t blocks = 0;
@@ -50,7 +56,9 @@ struct Service {
   }
 
   Scheduler scheduler;
+  KvLink* remote;
   std::deque<Request> requests;
+  std::vector<Request*> lost;
 };
 
 TEST(Scheduler, EveryRequestGetsItsTokensAndGivesItsBlocksBack) {
@@ -80,6 +88,71 @@ TEST(Scheduler, ThrowsOutOnlyWhenTheCacheIsFull) {
   EXPECT_GT(narrow.scheduler.retractions(), 0u);
 }
 
+TEST(Scheduler, ProposedTokensSaveStepsAndAreCounted) {
+  const auto steps = [](double accept) {
+    Request request;
+    request.prompt = 20;
+    request.output = 61;
+    Scheduler scheduler({.drafts = 3, .accept = accept});
+    scheduler.Add(&request);
+    int count = 0;
+    for (Nanos now = 1; request.finished == 0; ++now, ++count) {
+      Batch batch = scheduler.Next(now);
+      scheduler.Done(batch, now);
+    }
+    EXPECT_EQ(request.made, request.output);
+    EXPECT_EQ(request.tokens.size(), 61u);
+    const DraftCounts& counts = scheduler.drafts();
+    EXPECT_EQ(counts.proposed, 3 * counts.drafts);
+    uint64_t sum = 0;
+    for (const uint64_t right : counts.by_position) sum += right;
+    EXPECT_EQ(sum, counts.accepted);
+    EXPECT_EQ(scheduler.used(), 0);
+    return count;
+  };
+  EXPECT_EQ(steps(0), 61);
+  EXPECT_EQ(steps(1), 1 + 15);
+  EXPECT_GT(steps(0.5), 16);
+  EXPECT_LT(steps(0.5), 61);
+}
+
+TEST(Scheduler, RequestsWaitForTheirKeysAndLostOnesAreComputedOrFail) {
+  for (const bool computes : {true, false}) {
+    for (const bool elsewhere : {true, false}) {
+      KvLink link(1, 1, 5, 1);
+      link.Disturb(1, 0.3);
+      Service service({.blocks = 600, .made_elsewhere = elsewhere, .computes_lost = computes}, &link);
+      service.Serve(5, 60);
+      EXPECT_GT(service.lost.size(), 5u);
+      EXPECT_EQ(service.scheduler.used(), 0);
+      for (const Request& request : service.requests) {
+        const bool failed = request.broken && !computes;
+        EXPECT_EQ(request.made, failed ? 0 : request.output);
+        EXPECT_TRUE(failed || request.admitted >= request.ready);
+      }
+    }
+  }
+}
+
+TEST(Scheduler, ARequestThatIsDroppedGivesItsBlocksBack) {
+  KvLink link(1, 1, 1000, 1);
+  Scheduler scheduler({}, &link);
+  std::vector<Request> requests(3);
+  for (Request& request : requests) {
+    request.prompt = request.output = 100;
+    scheduler.Add(&request);
+  }
+  requests[1].remote = 50;
+  Batch batch = scheduler.Next(1);
+  scheduler.Done(batch, 2);
+  EXPECT_EQ(scheduler.running(), 2u);
+  EXPECT_EQ(scheduler.loading(), 1u);
+  for (Request& request : requests) EXPECT_TRUE(scheduler.Drop(&request));
+  EXPECT_FALSE(scheduler.Drop(&requests[0]));
+  EXPECT_EQ(scheduler.used(), 0);
+  EXPECT_TRUE(scheduler.Next(3).parts.empty());
+}
+
 TEST(Scheduler, PromptsAreCutToTheBudget) {
   Request request;
   request.prompt = 5000;
@@ -88,7 +161,7 @@ TEST(Scheduler, PromptsAreCutToTheBudget) {
   scheduler.Add(&request);
   std::vector<int64_t> pieces;
   for (Nanos now = 1; request.finished == 0; ++now) {
-    const Batch batch = scheduler.Next(now);
+    Batch batch = scheduler.Next(now);
     pieces.push_back(batch.shape.tokens);
     scheduler.Done(batch, now);
   }

@@ -17,8 +17,9 @@ constexpr const char* kBus[] = {"0000:18:00", "0000:2a:00", "0000:3a:00", "0000:
 
 }  // namespace
 
-ServiceLog::ServiceLog(Layout layout, Processes processes, uint64_t seed)
+ServiceLog::ServiceLog(Layout layout, Parts parts, Processes processes, uint64_t seed)
     : layout_(layout),
+      parts_(parts),
       processes_(std::move(processes)),
       rng_(seed),
       logs_(layout.engine == Engine::kFsdp ? layout.ranks : 1) {}
@@ -38,51 +39,9 @@ void ServiceLog::Fsdp(Nanos at, const std::string& text) {
                  fmt::format("{} [rank{}] INFO serve: {}", StampPython(at), r, text));
 }
 
-void ServiceLog::StartUp(Nanos at) {
-  kernel_.Add(at - 90 * kSecond, "kern  :info  : " + StampKernel(at - 90 * kSecond) +
-                                     " nvidia-uvm: Loaded the UVM driver, major device number 234.");
-  kernel_.Add(at - 60 * kSecond,
-              "kern  :info  : " + StampKernel(at - 60 * kSecond) + " eth0: renamed from veth1c9a2f4");
-  const Nanos ready = at - 2 * kSecond;
-  switch (layout_.engine) {
-    case Engine::kVllm:
-      Front(at - 40 * kSecond, Vllm(at - 40 * kSecond, "APIServer", processes_.front, "INFO", "utils.py:293") +
-                                   "vLLM API server version 0.11.0");
-      Front(at - 32 * kSecond, Vllm(at - 32 * kSecond, "EngineCore_DP0", processes_.engine, "INFO", "core.py:77") +
-                                   fmt::format("Initializing a V1 LLM engine (v0.11.0) with config: model='model', "
-                                               "dtype=torch.bfloat16, max_seq_len=8192, "
-                                               "tensor_parallel_size={}, data_parallel_size={}",
-                                               layout_.parts, layout_.replicas()));
-      for (int r = 0; r < std::min(layout_.ranks, 64); ++r) {
-        Front(at - 12 * kSecond, Vllm(at - 12 * kSecond, WorkerName(r).c_str(), processes_.workers[r], "INFO",
-                                      "gpu_model_runner.py:2653") +
-                                     fmt::format("Model loading took {:.4f} GiB and {:.6f} seconds",
-                                                 16.1 / layout_.parts, 6 + 2 * rng_.Unit()));
-      }
-      Front(at - 4 * kSecond, Vllm(at - 4 * kSecond, "EngineCore_DP0", processes_.engine, "INFO", "core.py:210") +
-                                  "init engine (profile, create kv cache, warmup model) took 21.43 seconds");
-      Front(ready, fmt::format("INFO:     Started server process [{}]", processes_.front));
-      Front(ready, "INFO:     Application startup complete.");
-      return;
-    case Engine::kSglang:
-      Front(at - 40 * kSecond,
-            fmt::format("[{}] server_args=ServerArgs(model_path='model', tp_size={}, dp_size={}, context_length=8192)",
-                        StampSglang(at - 40 * kSecond, false), layout_.parts, layout_.replicas()));
-      for (int r = 0; r < layout_.parts; ++r)
-        Front(at - 20 * kSecond, fmt::format("[{} TP{}] Load weight end. type=Qwen3ForCausalLM, dtype=torch.bfloat16, "
-                                             "avail mem={:.2f} GB, mem usage={:.2f} GB.",
-                                             StampSglang(at - 20 * kSecond, true), r, 62.3, 16.1 / layout_.parts));
-      Front(ready, fmt::format("[{}] The server is fired up and ready to roll!", StampSglang(ready, false)));
-      return;
-    default:
-      for (int r = 0; r < layout_.ranks; ++r) {
-        logs_[r].Add(at - 8 * kSecond,
-                     fmt::format("{} [rank{}] INFO serve: starting fsdp2, world_size={}, torch 2.7.1+cu128",
-                                 StampPython(at - 8 * kSecond), r, layout_.ranks));
-        logs_[r].Add(ready, fmt::format("{} [rank{}] INFO serve: model ready: {} layers on this rank",
-                                        StampPython(ready), r, layout_.layers));
-      }
-  }
+std::string ServiceLog::SglangHead(Nanos at, int replica) const {
+  if (layout_.replicas() > 1) return fmt::format("[{} DP{} TP0] ", StampSglang(at, true), replica);
+  return fmt::format("[{}{}] ", StampSglang(at, true), layout_.parts > 1 ? " TP0" : "");
 }
 
 void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler& scheduler, Nanos elapsed,
@@ -92,44 +51,105 @@ void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler
                   fmt::format("Engine {:03}: Iteration({}): {} context requests, {} context tokens, {} generation "
                               "requests, {} generation tokens, iteration "
                               "elapsed time: {:.2f} ms, GPU KV cache usage: {:.1f}%",
-                              replica, ++iteration_, batch.prompts, batch.prompt_tokens, batch.decodes, batch.decodes,
-                              static_cast<double>(elapsed) / 1e6, 100 * scheduler.usage()));
+                              replica, ++iteration_, batch.prompts, batch.prompt_tokens, batch.decodes,
+                              batch.decode_tokens, static_cast<double>(elapsed) / 1e6, 100 * scheduler.usage()));
     return;
   }
-  const std::string head = layout_.replicas() > 1 ? fmt::format("[{} DP{} TP0] ", StampSglang(at, true), replica)
-                           : layout_.parts > 1    ? fmt::format("[{} TP0] ", StampSglang(at, true))
-                                                  : fmt::format("[{}] ", StampSglang(at, true));
+  const std::string head = SglangHead(at, replica);
   if (batch.prompts > 0) {
     Front(at, head + fmt::format("Prefill batch, #new-seq: {}, #new-token: {}, #cached-token: {}, token usage: {:.2f}, "
                                  "#running-req: {}, #queue-req: {}, "
                                  "#pending-token: 0, cuda graph: False, input throughput (token/s): {:.2f}",
                                  batch.admitted, batch.prompt_tokens, batch.cached, scheduler.usage(),
-                                 scheduler.running() - batch.admitted, scheduler.waiting(),
+                                 scheduler.running() - static_cast<size_t>(batch.admitted), scheduler.waiting(),
                                  static_cast<double>(batch.prompt_tokens) * 1e9 / static_cast<double>(elapsed)));
     return;
   }
-  decoded_ += batch.decodes;
+  decoded_ += batch.made;
   if (++decodes_ % 40 != 0) return;
-  Front(at, head + fmt::format("Decode batch, #running-req: {}, #token: {}, token usage: {:.2f}, cuda graph: {}, gen "
+  std::string middle;
+  if (parts_.drafts > 0) {
+    const DraftCounts& now = scheduler.drafts();
+    const auto drafts = static_cast<double>(std::max<uint64_t>(1, now.drafts - told_.drafts));
+    const auto right = static_cast<double>(now.accepted - told_.accepted);
+    middle = fmt::format("accept len: {:.2f}, accept rate: {:.2f}, ", 1 + right / drafts, right / drafts / parts_.drafts);
+    told_ = now;
+  }
+  if (parts_.kv == KvSource::kPrefill) {
+    middle += fmt::format("pre-allocated usage: {:.2f}, #prealloc-req: {}, #transfer-req: {}, #retracted-req: 0, ",
+                          scheduler.usage() * static_cast<double>(scheduler.loading()) /
+                              static_cast<double>(std::max<size_t>(1, scheduler.running() + scheduler.loading())),
+                          scheduler.waiting(), scheduler.loading());
+  }
+  Front(at, head + fmt::format("Decode batch, #running-req: {}, #token: {}, token usage: {:.2f}, {}cuda graph: {}, gen "
                                "throughput (token/s): {:.2f}, #queue-req: {}",
-                               scheduler.running(), scheduler.tokens(), scheduler.usage(), graph ? "True" : "False",
+                               scheduler.running(), scheduler.tokens(), scheduler.usage(), middle,
+                               graph ? "True" : "False",
                                last_ == 0 ? 0.0 : static_cast<double>(decoded_) * 1e9 / static_cast<double>(at - last_),
-                               scheduler.waiting()));
+                               parts_.kv == KvSource::kPrefill ? 0 : scheduler.waiting() + scheduler.loading()));
   decoded_ = 0;
   last_ = at;
 }
 
-void ServiceLog::Statistics(Nanos at, int replica, const Scheduler& scheduler, double prompt_rate, double token_rate) {
+void ServiceLog::Statistics(const Sample& now, const Sample& before, const KvLink* link) {
   if (layout_.engine != Engine::kVllm) return;
-  const double hits = scheduler.asked() == 0
-                          ? 0
-                          : 100.0 * static_cast<double>(scheduler.found()) / static_cast<double>(scheduler.asked());
-  Front(at, Vllm(at, "APIServer", processes_.front, "INFO", "loggers.py:127") +
-                fmt::format("Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} "
-                            "tokens/s, Running: {} reqs, Waiting: {} reqs, "
-                            "GPU KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
-                            replica, prompt_rate, token_rate, scheduler.running(), scheduler.waiting(),
-                            100 * scheduler.usage(), hits));
+  const double seconds = static_cast<double>(now.at - before.at) / 1e9;
+  const double hits =
+      now.asked == 0 ? 0 : 100.0 * static_cast<double>(now.found) / static_cast<double>(now.asked);
+  Front(now.at, Vllm(now.at, "APIServer", processes_.front, "INFO", "loggers.py:127") +
+                    fmt::format("Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} "
+                                "tokens/s, Running: {} reqs, Waiting: {} reqs, "
+                                "GPU KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
+                                now.replica, static_cast<double>(now.prompt_tokens - before.prompt_tokens) / seconds,
+                                static_cast<double>(now.made_tokens - before.made_tokens) / seconds, now.running,
+                                now.waiting + now.loading, 100 * now.usage, hits));
+  if (parts_.kv != KvSource::kNone && link != nullptr) Transfers(now, before, *link);
+  const uint64_t drafts = now.drafts.drafts - before.drafts.drafts;
+  if (parts_.drafts == 0 || drafts == 0) return;
+  const auto proposed = static_cast<double>(now.drafts.proposed - before.drafts.proposed);
+  const auto accepted = static_cast<double>(now.drafts.accepted - before.drafts.accepted);
+  std::string positions;
+  for (int k = 0; k < parts_.drafts; ++k) {
+    const auto place = static_cast<size_t>(k);
+    const auto right = static_cast<double>(now.drafts.by_position[place] - before.drafts.by_position[place]);
+    positions += fmt::format("{:.3f}, ", right / static_cast<double>(drafts));
+  }
+  Front(now.at,
+        Vllm(now.at, "APIServer", processes_.front, "INFO", "metrics.py:96") +
+            fmt::format("SpecDecoding metrics: Mean acceptance length: {:.2f}, Accepted throughput: {:.2f} tokens/s, "
+                        "Drafted throughput: {:.2f} tokens/s, Accepted: {} tokens, Drafted: {} tokens, Per-position "
+                        "acceptance rate: {}Avg Draft acceptance rate: {:.1f}%",
+                        1 + accepted / static_cast<double>(drafts), accepted / seconds, proposed / seconds, accepted,
+                        proposed, positions, 100 * accepted / proposed));
+}
+
+/// vLLM's line about keys that came over the link meanwhile.
+void ServiceLog::Transfers(const Sample& now, const Sample& before, const KvLink& link) {
+  std::vector<double> ms;
+  double bytes = 0;
+  double busy = 0;
+  for (const KvLink::Fetched& f : link.all()) {
+    if (f.end <= before.at || f.end > now.at || f.broken) continue;
+    ms.push_back(static_cast<double>(f.end - f.begin) / 1e6);
+    bytes += static_cast<double>(f.bytes);
+    busy += ms.back() / 1e3;
+  }
+  if (ms.empty()) return;
+  std::sort(ms.begin(), ms.end());
+  const auto count = static_cast<double>(ms.size());
+  const double mean = 1e3 * busy / count;
+  const std::string head = Vllm(now.at, "APIServer", processes_.front, "INFO", "metrics.py:104");
+  if (parts_.kv == KvSource::kTier) {
+    Front(now.at, head + fmt::format("KV Transfer metrics: CPU_to_GPU_total_bytes={:.0f}, CPU_to_GPU_total_time={:.6f}",
+                                     bytes, busy));
+    return;
+  }
+  Front(now.at, head + fmt::format("KV Transfer metrics: Num successful transfers={}, Avg xfer time (ms)={:.3f}, P90 xfer "
+                                   "time (ms)={:.3f}, Avg post time (ms)={:.3f}, P90 post time (ms)={:.3f}, Avg MB per "
+                                   "transfer={:.3f}, Throughput (MB/s)={:.3f}, Avg number of descriptors={:.1f}",
+                                   ms.size(), mean, ms[ms.size() * 9 / 10], 0.4 + 0.2 * rng_.Unit(),
+                                   0.7 + 0.3 * rng_.Unit(), bytes / count / 1048576, bytes / busy / 1048576,
+                                   bytes / count / 65536));
 }
 
 void ServiceLog::Accepted(const Request& r) {
@@ -156,6 +176,47 @@ void ServiceLog::Finished(const Request& r) {
   Front(r.first, fmt::format("[{}] INFO:     10.0.3.17:{} - \"POST /generate HTTP/1.1\" 200 OK",
                              StampSglang(r.first, false), Port()));
   Front(r.tokens.back(), fmt::format("[{}] ", StampSglang(r.tokens.back(), false)) + FinishLine(r));
+}
+
+void ServiceLog::Aborted(const Request& r) {
+  if (layout_.engine == Engine::kVllm) {
+    Front(r.gone, Vllm(r.gone, "APIServer", processes_.front, "INFO", "async_llm.py:486") +
+                      fmt::format("Aborted request(s) cmpl-{}-0.", r.id));
+    Front(r.gone, Vllm(r.gone, "APIServer", processes_.front, "INFO", "async_llm.py:411") +
+                      fmt::format("Request cmpl-{}-0 aborted.", r.id));
+    return;
+  }
+  Front(r.gone, fmt::format("[{}] Request is disconnected from the client side (type 1). Abort request obj.rid='{}'",
+                            StampSglang(r.gone, true), r.id));
+}
+
+void ServiceLog::KeysLost(const Request& r) {
+  const Nanos at = r.ready;
+  if (layout_.engine == Engine::kVllm) {
+    Front(at, Vllm(at, WorkerName(0).c_str(), processes_.workers[0], "ERROR", "nixl_connector.py:1310") +
+                  fmt::format("NIXL transfer failed for request cmpl-{}-0 with state ERR. Marking blocks as invalid.", r.id));
+    Front(at + kMilli, Vllm(at + kMilli, "EngineCore_DP0", processes_.engine, "WARNING", "scheduler.py:1382") +
+                           fmt::format("Recovered from KV load failure: 1 request(s) rescheduled ({} tokens affected).",
+                                       r.remote));
+    return;
+  }
+  const uint64_t room = rng_.Next() >> 1;
+  Front(at, SglangHead(at, 0) +
+                fmt::format("Decode transfer failed for request rank=0 decode_req.req.rid='{}' "
+                            "decode_req.req.bootstrap_room={} with exception KVTransferError(bootstrap_room={}): Failed to "
+                            "get kvcache from prefill instance, it might be dead",
+                            r.id, room, room));
+}
+
+void ServiceLog::Saved(Nanos at, int step, int64_t bytes, const std::vector<Nanos>& writes) {
+  for (int r = 0; r < layout_.ranks; ++r) {
+    const double seconds = static_cast<double>(writes[static_cast<size_t>(r)]) / 1e9;
+    const Nanos when = at + static_cast<Nanos>(rng_.Below(2 * kMilli));
+    logs_[static_cast<size_t>(r)].Add(
+        when, fmt::format("{} [rank{}] INFO serve: checkpoint of step {} written: {:.1f} MB in {:.3f} s ({:.1f} MB/s)",
+                          StampPython(when), r, step, static_cast<double>(bytes) / 1e6, seconds,
+                          static_cast<double>(bytes) / 1e6 / seconds));
+  }
 }
 
 void ServiceLog::Refused(Nanos at, int64_t tokens) {

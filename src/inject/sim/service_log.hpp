@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "inject/label.hpp"
 #include "inject/sim/faults.hpp"
 #include "inject/sim/records.hpp"
 
@@ -19,13 +20,20 @@ struct Processes {
 /// FSDP, and the kernel's. Threads: confined.
 class ServiceLog {
  public:
-  ServiceLog(Layout layout, Processes processes, uint64_t seed);
+  ServiceLog(Layout layout, Parts parts, Processes processes, uint64_t seed);
 
-  void StartUp(Nanos at);
+  /// The service starts and is ready shortly before `at`; reading the weights takes `load` seconds. When it read them.
+  Interval StartUp(Nanos at, double load);
   void Step(Nanos at, int replica, const Batch& batch, const Scheduler& scheduler, Nanos elapsed, bool graph);
-  void Statistics(Nanos at, int replica, const Scheduler& scheduler, double prompt_rate, double token_rate);
+  /// The periodic line of one replica: what was counted since `before`. `link` brought its keys.
+  void Statistics(const Sample& now, const Sample& before, const KvLink* link);
   void Accepted(const Request& request);
   void Finished(const Request& request);
+  void Aborted(const Request& request);
+  /// Keys of a request never came.
+  void KeysLost(const Request& request);
+  /// FSDP: every rank wrote its share of a checkpoint.
+  void Saved(Nanos at, int step, int64_t bytes, const std::vector<Nanos>& writes);
   void Refused(Nanos at, int64_t tokens);
   void Retracted(Nanos at, const Batch& batch);
   void Compiled(Nanos at, int rank);
@@ -46,11 +54,15 @@ class ServiceLog {
   void Front(Nanos at, const std::string& text) { Main().Add(at, text); }
   std::string Vllm(Nanos at, const char* process, int pid, const char* level, const char* place) const;
   std::string WorkerName(int rank) const;
+  void Loading(Nanos begin, double load);
+  void Transfers(const Sample& now, const Sample& before, const KvLink& link);
+  std::string SglangHead(Nanos at, int replica) const;
   void Traceback(Nanos at, int rank, const std::vector<std::string>& lines);
   LogFile& Main() { return logs_.front(); }
   LogFile& Of(int rank) { return logs_[layout_.engine == Engine::kFsdp ? rank : 0]; }
 
   Layout layout_;
+  Parts parts_;
   Processes processes_;
   base::Rng rng_;
   std::vector<LogFile> logs_;
@@ -58,6 +70,7 @@ class ServiceLog {
   int iteration_ = 0;
   int decodes_ = 0;
   int64_t decoded_ = 0;
+  DraftCounts told_;  ///< at the last line about decoding
   Nanos last_ = 0;
 };
 
