@@ -89,6 +89,7 @@ def engine_part(teller, lab, cases):
     for engine, pieces in rows.items():
         if len({g for g, t, _ in pieces if t}) < 2: continue
         classifier.ask(f"windows of {windows.STEPS} steps, {engine}", pieces)
+        classifier.ask("the same without the load", [(g, t, {k: v for k, v in p.items() if k not in windows.LOAD}) for g, t, p in pieces])
 
 
 def main():

@@ -9,7 +9,8 @@ import re
 import statistics
 
 KERNELS = 48   # a window of a trace
-STEPS = 16     # a window of a run
+STEPS = 8      # a window of a run
+LOAD = ("batch", "batch changes", "prompt steps", "prompt tokens", "names")  # what clients decide
 LAUNCH = re.compile(r"Launch|Memcpy|Memset")
 GRAPH = re.compile(r"GraphLaunch")
 

@@ -1,7 +1,8 @@
-#include "inject/sim/case_run.hpp"
-
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "inject/sim/case_run.hpp"
 
 namespace teller::inject::sim {
 
@@ -18,16 +19,60 @@ void CaseRun::PlanFault() {
   const Role role = kSlowRoles[fault_rng_.Below(roles)];
   wrong_.rank = truth_.rank;
   truth_.process = truth_.rank < 0 ? "" : ProcessName(truth_.rank);
-  Dial();
   const bool one_op = Is(Kind::kSlowOperator) || Is(Kind::kKernelRegression);
-  if (!one_op) return;
-  wrong_.role = role;
+  if (one_op) wrong_.role = role;
   wrong_.other_kernel = Is(Kind::kKernelRegression);
+  Dial();
+  if (!one_op) return;
   for (const Op& op : machine_->program()) {
     if (op.role != role || op.layer < 0) continue;
     truth_.op = wrong_.other_kernel ? nlohmann::json::parse(op.other.name).get<std::string>() : op.name;
     return;
   }
+}
+
+/// Typical duration in ns of a decoding step, of the slowest rank, tried on a machine of its own. `eager`: without
+/// graphs.
+double CaseRun::UsualStep(const Effects& effects, bool eager) const {
+  constexpr int kTries = 4;
+  Machine trial(layout_, 1);
+  std::vector<std::unique_ptr<TraceFile>> none;
+  StepPlan plan;
+  const bool sharded = layout_.engine == Engine::kFsdp;
+  plan.shape = sharded ? Shape{3, 3 * 100, 0, 3} : Shape{8 * (1 + parts_.drafts), 8 * 500, 0, 8};
+  plan.graph = !sharded && !eager;
+  plan.drafts = parts_.drafts;
+  Nanos at = kSecond;
+  for (int k = 0; k < kTries; ++k) {
+    for (const Stay& stay :
+         trial.Step(std::vector<StepPlan>(static_cast<size_t>(layout_.replicas()), plan), at, effects, none))
+      at = std::max(at, stay.end);
+  }
+  return static_cast<double>(at - kSecond) / kTries;
+}
+
+/// Sets a factor so that a step takes longer by what the magnitude asks for, from 3 % to three times its time: what a
+/// fault costs depends on what else the machine waits for. Runs of many ranks take the factor from a scale, as trying
+/// is dear.
+void CaseRun::Reach(double& factor, const char* key, double low, double high) {
+  constexpr int kCheap = 16;
+  constexpr double kMost = 2000;
+  if (layout_.ranks > kCheap) {
+    factor = Between(low, high);
+    return Param(key, factor);
+  }
+  // A slow host shows in steps that are launched kernel by kernel; replayed graphs hide it.
+  const bool eager = &factor == &wrong_.host;
+  const double usual = UsualStep({}, eager);
+  const double wanted = usual * (1 + Between(0.03, 3));
+  double least = 1;
+  double most = kMost;
+  for (int k = 0; k < 14; ++k) {
+    factor = std::sqrt(least * most);
+    (UsualStep(wrong_, eager) < wanted ? least : most) = factor;
+  }
+  Param(key, factor);
+  Param("step_factor", UsualStep(wrong_, eager) / usual);
 }
 
 void CaseRun::Dial() {
@@ -40,16 +85,16 @@ void CaseRun::Dial() {
     Param(key, static_cast<double>(member) / 1e6);
   };
   switch (kind_.kind) {
-    case Kind::kStraggler: return set(wrong_.host, "host_factor", 1.2, 12);
-    case Kind::kSlowOperator: return set(wrong_.role_scale, "factor", 1.15, 25);
-    case Kind::kKernelRegression: return set(wrong_.role_scale, "factor", 1.1, 8);
-    case Kind::kGpuClock: return set(wrong_.device, "factor", 1.08, 4);
+    case Kind::kStraggler: return Reach(wrong_.host, "host_factor", 1.2, 12);
+    case Kind::kSlowOperator: return Reach(wrong_.role_scale, "factor", 1.15, 25);
+    case Kind::kKernelRegression: return Reach(wrong_.role_scale, "factor", 1.1, 8);
+    case Kind::kGpuClock: return Reach(wrong_.device, "factor", 1.08, 4);
     case Kind::kSlowLink: wrong_.link = truth_.rank; break;
     case Kind::kIntraLink:
       wrong_.link = truth_.rank;
       wrong_.both_links = true;
       break;
-    case Kind::kNetPath: return set(wrong_.transfer, "factor", 1.5, 15);
+    case Kind::kNetPath: return Reach(wrong_.transfer, "factor", 1.5, 15);
     case Kind::kHostBound:
       truth_.process = layout_.engine == Engine::kVllm ? "EngineCore" : "";
       return hold(wrong_.before_step, "ms", 0.3, 40);
@@ -67,12 +112,12 @@ void CaseRun::Dial() {
       set(wrong_.loss, "loss", 0.005, 0.3);
       set(wrong_.reset, "resets", 0.0002, 0.02);
       return hold(wrong_.delay, "delay_ms", 1, 60);
-    case Kind::kMoeSkew: return set(wrong_.experts, "factor", 1.2, 8);
+    case Kind::kMoeSkew: return Reach(wrong_.experts, "factor", 1.2, 8);
     case Kind::kMemoryPressure: return set(wrong_.host, "host_factor", 1.2, 8);
     case Kind::kHiddenSync: wrong_.syncs = static_cast<int>(Between(1, 64)); return Param("copies", wrong_.syncs);
     default: return;
   }
-  set(wrong_.link_scale, "link_factor", 1.5, 60);
+  Reach(wrong_.link_scale, "link_factor", 1.5, 60);
   // Both ends of a link are right answers.
   const int group = truth_.rank / layout_.parts * layout_.parts;
   const int next = group + (truth_.rank - group + 1) % layout_.parts;

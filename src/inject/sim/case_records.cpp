@@ -10,7 +10,7 @@ using base::kMilli;
 
 namespace {
 
-constexpr int kShown = 16;  // ranks that host counters tell of
+constexpr int kShown = 16;                   // ranks that host counters tell of
 constexpr Nanos kStatistics = 500 * kMilli;  // servers let it be set; runs are short
 
 }  // namespace

@@ -22,7 +22,13 @@ constexpr int kMany = 16;  // from so many ranks on the unrecorded part is short
 }  // namespace
 
 CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t seed)
-    : options_(options), kind_(kind), rng_(seed), load_rng_(seed ^ 0x10ad), record_rng_(seed ^ 0x4ec), fault_rng_(seed ^ 0xfa017), net_(seed ^ 0x2e7) {
+    : options_(options),
+      kind_(kind),
+      rng_(seed),
+      load_rng_(seed ^ 0x10ad),
+      record_rng_(seed ^ 0x4ec),
+      fault_rng_(seed ^ 0xfa017),
+      net_(seed ^ 0x2e7) {
   layout_.engine = options.engine;
   layout_.ranks = options.ranks;
   layout_.parts = options.engine == Engine::kFsdp ? options.ranks : std::min(options.ranks, 8);
@@ -33,6 +39,9 @@ CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t 
   layout_.experts = could && (Is(Kind::kMoeSkew) || experts);
   parts_ = DrawParts(kind.kind, options.engine, rng_);
   layout_.drafts = parts_.drafts;
+  // Machines differ: real recordings of eager code have 10 to 120 us of host time between launches.
+  layout_.host = 0.7 * std::pow(6.0, rng_.Unit());
+  layout_.device = 0.7 * std::pow(2.5, rng_.Unit());
   truth_.kind = &kind_;
   truth_.seed = seed;
   truth_.magnitude = options.magnitude ? *options.magnitude : 0.05 + 0.95 * fault_rng_.Unit();

@@ -37,7 +37,7 @@ class CaseRun {
     uint64_t done = 0;
     uint64_t aborted = 0;
     int64_t room_left = 0;  ///< of a cache under pressure; 0 = not yet
-    Sample told;  ///< counters at the last statistics line
+    Sample told;            ///< counters at the last statistics line
   };
 
   double Between(double low, double high) const;
@@ -72,7 +72,9 @@ class CaseRun {
   void Account(size_t index, const Stay& stay, bool graph);
   void RunStep(int step);
   base::Status Serve();
+  double UsualStep(const Effects& effects, bool eager) const;
   double EstimateStep();
+  void Reach(double& factor, const char* key, double low, double high);
   Request MakeRequest(Nanos at);
   void Enter(Request& request);
   void Deliver(Nanos now);
@@ -85,6 +87,7 @@ class CaseRun {
   void Scrape(Nanos now);
   base::Status ServeSharded();
   void Save(int step);
+  Nanos LoopTime();
   base::Status WriteRest();
   void HostCounters(Nanos at);
   void HostSample(Nanos at);

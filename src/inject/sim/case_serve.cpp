@@ -13,9 +13,11 @@ using base::kSecond;
 
 namespace {
 
-constexpr double kMeanOutput = 48;
+constexpr double kLeastOutput = 16;
+constexpr double kOutputRange = 12;  // of the longest answer to the shortest
+const double kMeanOutput = kLeastOutput * (kOutputRange - 1) / std::log(kOutputRange);
 constexpr int64_t kLongAnswers =
-    5;  // of a service whose cache is too small: sequences outgrow what was free when they began
+    3;  // of a service whose cache is too small: sequences outgrow what was free when they began
 constexpr int64_t kLeastBlocks = 96;  // the longest request alone fits
 // The gaps of the tables are of servers that share two busy processors with their model; beside a GPU the same code has
 // processors of its own.
@@ -26,20 +28,11 @@ constexpr double kTierSpeed = 6;      // bytes a nanosecond from host memory or 
 
 }  // namespace
 
-/// Typical duration of a decoding step with its gap, in ns, tried on a machine of its own.
+/// Typical duration of a decoding step with its gap, in ns.
 double CaseRun::EstimateStep() {
-  Machine trial(layout_, 1);
-  std::vector<std::unique_ptr<TraceFile>> none;
-  StepPlan plan;
-  plan.shape = {8, 8 * 500, 0, 8};
-  plan.graph = true;
-  plan.drafts = parts_.drafts;
-  plan.shape.tokens *= 1 + parts_.drafts;
-  Nanos at = kSecond;
-  for (int k = 0; k < 4; ++k) at = trial.Step({plan}, at, {}, none).front().end;
   const Tables& tables = StandardTables();
   const Quantiles& gap = layout_.engine == Engine::kVllm ? tables.between_steps_vllm : tables.between_steps_sglang;
-  return static_cast<double>(at - kSecond) / 4 + 1000 * kQuietHost * gap.Median();
+  return UsualStep({}, false) + 1000 * kQuietHost * gap.Median();
 }
 
 Request CaseRun::MakeRequest(Nanos at) {
@@ -52,7 +45,7 @@ Request CaseRun::MakeRequest(Nanos at) {
   if (parts_.kv == KvSource::kTier) prefix = 512 + static_cast<int64_t>(160 * further) * 16;
   request.shared = rng.Unit() < 0.6 ? prefix : 0;
   request.prompt = request.shared + static_cast<int64_t>(40 * std::pow(2.0, 4 * rng.Unit()));
-  request.output = 16 + static_cast<int64_t>(rng.Below(static_cast<uint64_t>(2 * (kMeanOutput - 16))));
+  request.output = static_cast<int64_t>(kLeastOutput * std::pow(kOutputRange, rng.Unit()));
   const double pace = 0.9 + 0.4 * rng.Unit();
   if (Is(Kind::kKvPressure)) request.output *= kLongAnswers;
   if (longest_ > 0) {
@@ -155,7 +148,7 @@ StepPlan CaseRun::PlanOf(const Replica& replica, int step) {
 
 void CaseRun::OpenService() {
   const double step_ns = EstimateStep() / MeanAccepted(parts_);
-  running_ = Draw(5, 10);
+  running_ = 3 * std::pow(4.0, rng_.Unit());
   usual_.prompts_first = layout_.engine == Engine::kSglang;
   usual_.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
   usual_.drafts = parts_.drafts;

@@ -500,9 +500,9 @@ base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, i
     return usage(fmt::format("{} is not built; \"teller lab list\" names what can be simulated", name));
   if (found == nullptr) return usage(fmt::format("unknown fault \"{}\"; \"teller lab list\" names them", name));
   if (!fits(*found)) {
-    return usage(fmt::format(
-        "{} cannot have {}: {}", Name(engine), found->name,
-        engine == Engine::kFsdp ? "it serves no queue of requests with a cache and graphs" : "it writes no checkpoints"));
+    return usage(fmt::format("{} cannot have {}: {}", Name(engine), found->name,
+                             engine == Engine::kFsdp ? "it serves no queue of requests with a cache and graphs"
+                                                     : "it writes no checkpoints"));
   }
   if (ranks < found->ranks) return usage(fmt::format("{} needs at least {} ranks", found->name, found->ranks));
   return found;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "inject/sim/host_ops.hpp"
+
 namespace teller::inject::sim {
 
 namespace {
@@ -26,8 +28,6 @@ std::string KernelArgs(int registers, int shared, int grid, int block) {
 }
 
 struct Form {
-  const char* outer;
-  const char* inner;
   const char* kernel;
   const char* other;
   int grid;
@@ -38,8 +38,6 @@ struct Form {
 Form FormOf(Role role, Engine engine) {
   const bool vllm = engine == Engine::kVllm;
   const bool sglang = engine == Engine::kSglang;
-  const char* linear = sglang ? "aten::linear" : vllm ? "aten::linear" : "aten::linear";
-  const char* norm = vllm ? "_C::fused_add_rms_norm" : sglang ? "sgl_kernel::fused_add_rmsnorm" : "aten::rms_norm";
   const char* norm_kernel =
       vllm ? "std::enable_if<(((8)>(0)))&&vllm::_typeConvert<c10::BFloat16>::exists, void>::type "
              "vllm::fused_add_rms_norm_kernel<c10::BFloat16, 8>(c10::BFloat16*, long, c10::BFloat16*, c10::BFloat16 "
@@ -51,58 +49,34 @@ Form FormOf(Role role, Engine engine) {
             "float, c10::BFloat16 const*, c10::BFloat16 const*, c10::BFloat16 const*, float*, float*, c10::BFloat16*)";
   switch (role) {
     case Role::kEmbed:
-      return {"aten::embedding",
-              "aten::index_select",
-              "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, "
-              "-2, true>",
-              "",
-              256,
-              false};
-    case Role::kNorm: return {norm, "", norm_kernel, "triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", 64, false};
-    case Role::kQkv:
-      return {linear, "aten::mm", "nvjet_tst_128x64_64x9_2x1_v_bz_TNN", "nvjet_tst_64x32_64x16_1x2_h_bz_TNN", 96, true};
+      return {
+          "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::BFloat16, long, unsigned int, 2, 2, "
+          "-2, true>",
+          "", 256, false};
+    case Role::kNorm: return {norm_kernel, "triton_red_fused__to_copy_add_mean_mul_pow_rsqrt_0", 64, false};
+    case Role::kQkv: return {"nvjet_tst_128x64_64x9_2x1_v_bz_TNN", "nvjet_tst_64x32_64x16_1x2_h_bz_TNN", 96, true};
     case Role::kQkNorm:
-      return {vllm ? "_C::rms_norm" : "sgl_kernel::rmsnorm",
-              "",
-              "void flashinfer::norm::QKRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*)",
-              "",
-              64,
+      return {"void flashinfer::norm::QKRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*, __nv_bfloat16*)", "", 64,
               false};
     case Role::kRope:
-      return {vllm     ? "_C::rotary_embedding"
-              : sglang ? "sgl_kernel::apply_rope_pos_ids_cos_sin_cache"
-                       : "aten::mul",
-              "",
-              vllm     ? "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, "
+      return {vllm     ? "void vllm::rotary_embedding_kernel<c10::BFloat16, true>(long const*, c10::BFloat16*, "
                          "c10::BFloat16*, c10::BFloat16 const*, int, long, long, int, int, int)"
               : sglang ? "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheEnhancedKernel<false, true, 128u, 8u, "
                          "16u, __nv_bfloat16, long>"
                        : "void at::native::elementwise_kernel<128, 4, "
                          "at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, "
                          "c10::BFloat16, at::native::binary_internal::MulFunctor<float> > >",
-              "",
-              64,
-              false};
+              "", 64, false};
     case Role::kKvStore:
       return {
-          vllm     ? "_C_cache_ops::reshape_and_cache_flash"
-          : sglang ? "aten::index_put_"
-                   : "aten::cat",
-          "",
           vllm ? "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16, (vllm::Fp8KVCacheDataType)0>"
           : sglang ? "void (anonymous namespace)::store_kvcache<2048l, 4, false, long>((anonymous "
                      "namespace)::StoreKVCacheParams)"
                    : "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous "
                      "namespace)::OpaqueType<2u>, unsigned int, 4, 64, 64>",
-          "",
-          64,
-          false};
+          "", 64, false};
     case Role::kAttn:
-      return {vllm     ? "vllm::unified_attention_with_output"
-              : sglang ? "sglang::unified_attention_with_output"
-                       : "aten::scaled_dot_product_attention",
-              vllm || sglang ? "" : "aten::_flash_attention_forward",
-              vllm     ? "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, "
+      return {vllm     ? "void cutlass::device_kernel<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90<2, "
                          "cute::tuple<cute::C<1>, cute::C<1>, cute::C<1> >, cute::tuple<cute::C<128>, cute::C<128>, "
                          "cute::C<128> >, 128, cutlass::bfloat16_t> > >"
               : sglang ? "void "
@@ -112,89 +86,43 @@ Form FormOf(Role role, Engine engine) {
                          "false, false, cutlass::bfloat16_t> >",
               "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4, false, false, "
               "cutlass::bfloat16_t> >",
-              132,
-              true};
-    case Role::kProj:
-      return {linear, "aten::mm", "nvjet_tst_64x64_64x16_2x1_v_bz_TNN", "nvjet_tst_32x64_64x16_4x1_v_bz_TNN", 64, true};
-    case Role::kGateUp:
-      return {linear, "aten::mm", "nvjet_tst_192x64_64x6_2x1_v_bz_TNN", "nvjet_tst_64x64_64x13_1x2_h_bz_TNN",
-              128,    true};
+              132, true};
+    case Role::kProj: return {"nvjet_tst_64x64_64x16_2x1_v_bz_TNN", "nvjet_tst_32x64_64x16_4x1_v_bz_TNN", 64, true};
+    case Role::kGateUp: return {"nvjet_tst_192x64_64x6_2x1_v_bz_TNN", "nvjet_tst_64x64_64x13_1x2_h_bz_TNN", 128, true};
     case Role::kAct:
-      return {vllm     ? "_C::silu_and_mul"
-              : sglang ? "sgl_kernel::silu_and_mul"
-                       : "aten::silu",
-              "",
-              vllm ? "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 "
+      return {vllm ? "void vllm::act_and_mul_kernel<c10::BFloat16, &(c10::BFloat16 "
                      "vllm::silu_kernel<c10::BFloat16>(c10::BFloat16 const&)), true>(c10::BFloat16*, c10::BFloat16 "
                      "const*, int)"
               : sglang
                   ? "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &(float silu<float>(float const&))>"
                   : "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous "
                     "namespace)::silu_kernel(at::TensorIteratorBase&)::{lambda()#1}>",
-              "triton_poi_fused_mul_silu_1",
-              64,
-              false};
+              "triton_poi_fused_mul_silu_1", 64, false};
     case Role::kDown:
-      return {linear, "aten::mm", "nvjet_tst_128x64_64x8_2x2_h_bz_splitK_TNN", "nvjet_tst_64x16_64x16_4x1_v_bz_TNN",
-              64,     true};
+      return {"nvjet_tst_128x64_64x8_2x2_h_bz_splitK_TNN", "nvjet_tst_64x16_64x16_4x1_v_bz_TNN", 64, true};
     case Role::kRoute:
-      return {vllm ? "_moe_C::topk_softmax" : "sgl_kernel::topk_softmax",
-              "",
-              "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32, int>(float const*, bool const*, float*, int, int*, "
-              "int*, int, int, int)",
-              "",
-              16,
-              false};
+      return {
+          "void vllm::moe::topkGatingSoftmax<8, 128, 4, 16, 32, int>(float const*, bool const*, float*, int, int*, "
+          "int*, int, int, int)",
+          "", 16, false};
     case Role::kExpertUp:
     case Role::kExpertDown:
-      return {vllm ? "vllm::moe_forward" : "sglang::fused_experts",
-              "",
-              role == Role::kExpertUp ? "fused_moe_kernel" : "fused_moe_kernel_gptq_awq",
-              "",
-              256,
-              true};
-    case Role::kHead: return {linear, "aten::mm", "nvjet_tst_256x64_64x4_2x1_v_bz_TNN", "", 594, true};
+      return {role == Role::kExpertUp ? "fused_moe_kernel" : "fused_moe_kernel_gptq_awq", "", 256, true};
+    case Role::kHead: return {"nvjet_tst_256x64_64x4_2x1_v_bz_TNN", "", 594, true};
     case Role::kSample:
-      return {"aten::argmax",
-              "",
-              "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, "
-              "unsigned int, long, 4, 4> >",
-              "",
-              16,
-              false};
+      return {
+          "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::ArgMaxOps<float>, "
+          "unsigned int, long, 4, 4> >",
+          "", 16, false};
     case Role::kCopy:
       return {
-          "aten::copy_",
-          "",
           "void at::native::unrolled_elementwise_kernel<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)>",
-          "",
-          8,
-          false};
+          "", 8, false};
     case Role::kReduce:
-      return {vllm     ? "vllm::all_reduce"
-              : sglang ? "sglang::inplace_all_reduce"
-                       : "c10d::barrier",
-              "c10d::allreduce_",
-              "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-              "",
-              16,
-              false};
-    case Role::kGather:
-      return {"c10d::_allgather_base_",
-              "",
-              "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-              "",
-              16,
-              false};
-    case Role::kLogits:
-      return {vllm ? "vllm::all_gather" : "sglang::reg_all_gather_into_tensor",
-              "c10d::_allgather_base_",
-              "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
-              "",
-              16,
-              false};
-    case Role::kExchange:
-      return {"c10d::alltoall_base_", "", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+      return {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+    case Role::kGather: return {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+    case Role::kLogits: return {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+    case Role::kExchange: return {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
   }
   return {};
 }
@@ -204,8 +132,7 @@ Op Make(Role role, int layer, Engine engine) {
   Op op;
   op.role = role;
   op.layer = layer;
-  op.outer = Quoted(form.outer);
-  if (*form.inner != 0) op.inner = Quoted(form.inner);
+  AddHostWork(op, engine);
   op.name = form.kernel;
   const std::string args =
       IsCollective(role) ? KernelArgs(96, 82240, form.grid, 544) : KernelArgs(168, 98304, form.grid, 256);
@@ -231,7 +158,15 @@ bool IsCollective(Role role) {
 
 std::vector<Op> Program(const Layout& layout) {
   std::vector<Op> ops;
-  const auto add = [&](Role role, int layer) { ops.push_back(Make(role, layer, layout.engine)); };
+  const auto add = [&](Role role, int layer) {
+    const std::vector<Piece>& pieces = Pieces(role, layout.engine);
+    ops.push_back(Make(role, layer, layout.engine));
+    for (size_t k = 0; k < pieces.size(); ++k) {
+      if (k > 0) ops.push_back(Make(role, layer, layout.engine));
+      ops.back().piece = static_cast<int>(k);
+      BecomePiece(ops.back(), pieces[k]);
+    }
+  };
   const bool sharded = layout.engine == Engine::kFsdp;
   const bool cut = !sharded && layout.parts > 1;
   add(Role::kEmbed, -1);
@@ -284,23 +219,22 @@ int64_t Bytes(Role role, const Layout& layout, const Shape& shape) {
   }
 }
 
-std::string Dims(Role role, const Layout& layout, const Shape& shape) {
+std::vector<std::vector<int64_t>> Dims(Role role, const Layout& layout, const Shape& shape) {
   const int64_t n = shape.tokens;
   const int parts = layout.engine == Engine::kFsdp ? 1 : layout.parts;
   switch (role) {
-    case Role::kEmbed: return fmt::format("[[{}, {}], [{}]]", kVocabulary / parts, kHidden, n);
-    case Role::kQkv: return fmt::format("[[{}, {}], [{}, {}]]", n, kHidden, kHidden, 6144 / parts);
-    case Role::kProj: return fmt::format("[[{}, {}], [{}, {}]]", n, kHidden / parts, kHidden / parts, kHidden);
-    case Role::kGateUp: return fmt::format("[[{}, {}], [{}, {}]]", n, kHidden, kHidden, 2 * kWidth / parts);
-    case Role::kDown: return fmt::format("[[{}, {}], [{}, {}]]", n, kWidth / parts, kWidth / parts, kHidden);
-    case Role::kAct: return fmt::format("[[{}, {}]]", n, 2 * kWidth / parts);
-    case Role::kAttn: return fmt::format("[[{}, {}, 128], [{}, {}, 128]]", n, 32 / parts, n, 8 / std::min(parts, 8));
-    case Role::kHead:
-      return fmt::format("[[{}, {}], [{}, {}]]", shape.sequences, kHidden, kHidden, kVocabulary / parts);
-    case Role::kSample: return fmt::format("[[{}, {}]]", shape.sequences, kVocabulary);
-    case Role::kLogits: return fmt::format("[[{}, {}]]", shape.sequences, kVocabulary / parts);
-    case Role::kGather: return fmt::format("[[{}]]", Bytes(role, layout, shape) / 2);
-    default: return fmt::format("[[{}, {}]]", n, kHidden);
+    case Role::kEmbed: return {{kVocabulary / parts, kHidden}, {n}};
+    case Role::kQkv: return {{n, kHidden}, {kHidden, 6144 / parts}};
+    case Role::kProj: return {{n, kHidden / parts}, {kHidden / parts, kHidden}};
+    case Role::kGateUp: return {{n, kHidden}, {kHidden, 2 * kWidth / parts}};
+    case Role::kDown: return {{n, kWidth / parts}, {kWidth / parts, kHidden}};
+    case Role::kAct: return {{n, 2 * kWidth / parts}};
+    case Role::kAttn: return {{n, 32 / parts, 128}, {n, 8 / std::min(parts, 8), 128}};
+    case Role::kHead: return {{shape.sequences, kHidden}, {kHidden, kVocabulary / parts}};
+    case Role::kSample: return {{shape.sequences, kVocabulary}};
+    case Role::kLogits: return {{shape.sequences, kVocabulary / parts}};
+    case Role::kGather: return {{Bytes(role, layout, shape) / 2}};
+    default: return {{n, kHidden}};
   }
 }
 

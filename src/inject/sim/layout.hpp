@@ -19,19 +19,39 @@ struct Layout {
   int ranks_in_node = 8;
   int layers = 12;
   int drafts = 0;        ///< tokens that a draft model proposes a step
+  double host = 1;       ///< how slow this machine's processors are, against those of the tables
+  double device = 1;     ///< how slow its devices are
   bool experts = false;  ///< mixture of experts, expert parallel over all ranks
 
   int replicas() const { return engine == Engine::kFsdp ? 1 : ranks / parts; }
   int node(int rank) const { return rank / ranks_in_node; }
 };
 
+/// What is said about an operation's inputs at one shape.
+struct InputText {
+  int64_t tokens = -1;
+  int64_t sequences = -1;
+  std::string text;  ///< JSON members
+};
+
+/// A call of the runtime that launches nothing.
+struct Question {
+  std::string name;  ///< quoted
+  int cbid = 0;
+};
+
 /// One operation of the forward pass.
 struct Op {
   Role role = Role::kNorm;
-  int layer = -1;     ///< -1 outside of the layers
-  std::string outer;  ///< quoted name of the operator that Python calls
-  std::string inner;  ///< quoted name of what it calls; empty = nothing
-  std::string name;   ///< kernel's name, unquoted
+  int layer = -1;  ///< -1 outside of the layers
+  int piece = 0;   ///< eager code takes several kernels for some roles
+  std::vector<std::string>
+      path;  ///< quoted names: the operator that Python calls, what it calls, down to the one that launches
+  std::vector<std::vector<std::string>> before;  ///< operators that launch nothing, done before it
+  std::vector<std::vector<std::string>> inside;  ///< ... inside of the first of `path`
+  std::vector<Question> questions;               ///< to the runtime, before the launch
+  std::vector<InputText> inputs;                 ///< of each replica, kept up to date by the machine
+  std::string name;                              ///< kernel's name, unquoted
   KernelText text;
   KernelText other;     ///< the kernel that another choice of algorithm would run
   bool driver = false;  ///< launched by cudaLaunchKernelExC
@@ -46,8 +66,8 @@ std::vector<Op> DraftProgram(const Layout& layout);
 Op Barrier(const Layout& layout);
 /// Bytes that one rank puts into a collective.
 int64_t Bytes(Role role, const Layout& layout, const Shape& shape);
-/// Sizes of the inputs of an operator, as the profiler writes them.
-std::string Dims(Role role, const Layout& layout, const Shape& shape);
+/// Sizes of the inputs of an operator.
+std::vector<std::vector<int64_t>> Dims(Role role, const Layout& layout, const Shape& shape);
 /// Members of a collective kernel's args.
 std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, const std::vector<int>& group,
                            const char* group_name);

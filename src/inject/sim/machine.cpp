@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "inject/sim/host_ops.hpp"
 
 namespace teller::inject::sim {
 
@@ -24,13 +27,19 @@ KernelText CopyText(bool to_host, int64_t bytes, Nanos time) {
                       static_cast<double>(bytes) / static_cast<double>(std::max<Nanos>(time, 1)))};
 }
 
+/// About normal, from -1.5 to 1.5.
+double Scatter(base::Rng& rng) {
+  return rng.Unit() + rng.Unit() + rng.Unit() - 1.5;
+}
+
 Nanos FromMicros(double us) {
   return static_cast<Nanos>(us * 1000);
 }
 
 }  // namespace
 
-Machine::Machine(Layout layout, uint64_t seed) : layout_(layout), tables_(StandardTables()), program_(Program(layout)), draft_(DraftProgram(layout)) {
+Machine::Machine(Layout layout, uint64_t seed)
+    : layout_(layout), tables_(StandardTables()), program_(Program(layout)), draft_(DraftProgram(layout)) {
   base::Rng rng(seed);
   ranks_.reserve(layout.ranks);
   for (int r = 0; r < layout.ranks; ++r) {
@@ -97,9 +106,10 @@ void Machine::Copy(Rank& rank, bool to_host, int64_t bytes, int stream) {
   const Nanos time = FromMicros(0.9 + 0.7 * rank.rng.Unit()) + static_cast<Nanos>(static_cast<double>(bytes) / kBus);
   rank.device[stream] = start + time;
   if (rank.file == nullptr) return;
-  rank.file->Operator("\"aten::copy_\"", begin, rank.host, id, fmt::format("[[{}], [{}], []]", bytes / 8, bytes / 8));
+  rank.file->Operator("\"aten::copy_\"", begin, rank.host, id, InputMembers({{bytes / 8}, {bytes / 8}, {}}));
   rank.file->Call("\"cudaMemcpyAsync\"", 41, called, returned, id, correlation, true);
-  rank.file->Work("gpu_memcpy", CopyText(to_host, bytes, time), kStreamIds[stream], start, start + time, id, correlation);
+  rank.file->Work("gpu_memcpy", CopyText(to_host, bytes, time), kStreamIds[stream], start, start + time, id,
+                  correlation);
 }
 
 void Machine::Synchronize(Rank& rank, const char* call, int cbid) {
@@ -116,50 +126,80 @@ void Machine::TinySync(Rank& rank) {
   Copy(rank, true, 8, 0);
   Synchronize(rank, "\"cudaStreamSynchronize\"", 131);
   Spend(rank, 1);
-  if (rank.file != nullptr) rank.file->Operator("\"aten::item\"", begin, rank.host, id, "[[1]]");
+  if (rank.file != nullptr) rank.file->Operator("\"aten::item\"", begin, rank.host, id, InputMembers({{1}}));
 }
 
-void Machine::Launch(Rank& rank, const Op& op, const StepPlan& plan) {
+void Machine::Neighbours(Rank& rank, const std::vector<std::vector<std::string>>& paths, double us,
+                         const std::string& inputs) {
+  for (const std::vector<std::string>& path : paths) {
+    const double part = us / static_cast<double>(paths.size()) / static_cast<double>(2 * path.size());
+    std::vector<Nanos> began;
+    for (size_t k = 0; k < path.size(); ++k) {
+      Spend(rank, part);
+      began.push_back(rank.host);
+    }
+    for (size_t k = path.size(); k-- > 0;) {
+      Spend(rank, part);
+      if (rank.file != nullptr) rank.file->Operator(path[k], began[k], rank.host, ++rank.id, inputs);
+    }
+  }
+}
+
+void Machine::Launch(Rank& rank, const Op& op, int replica) {
   const double between = Between(rank);
-  Spend(rank, 0.6 * between);
-  const Nanos begin = rank.host;
-  const uint64_t outer = ++rank.id;
-  Spend(rank, 0.25 * between);
-  const Nanos entered = rank.host;
-  Spend(rank, 0.1 * between);
-  rank.launch_id = op.inner.empty() ? outer : ++rank.id;
+  const std::string& inputs = op.inputs[static_cast<size_t>(replica)].text;
+  // Views and allocations are a part of the host's time between two launches, not more time.
+  Spend(rank, (op.before.empty() ? 0.5 : 0.2) * between);
+  Neighbours(rank, op.before, 0.3 * between, inputs);
+  std::vector<Nanos> began;
+  const uint64_t first = rank.id + 1;
+  for (size_t k = 0; k < op.path.size(); ++k) {
+    began.push_back(rank.host);
+    rank.launch_id = ++rank.id;
+    if (k == 0 && !op.inside.empty()) Neighbours(rank, op.inside, 0.2 * between, inputs);
+    Spend(rank, (op.inside.empty() ? 0.35 : 0.15) * between / static_cast<double>(op.path.size()));
+  }
+  rank.launch_id = first + op.path.size() - 1;
+  for (const Question& question : op.questions) {
+    const Nanos asked = rank.host;
+    Spend(rank, 0.2 + 0.5 * rank.rng.Unit());
+    if (rank.file != nullptr)
+      rank.file->Call(question.name, question.cbid, asked, rank.host, rank.launch_id, rank.correlation += 1, false);
+  }
   const Nanos called = rank.host;
   rank.launch = rank.correlation += 2;
   Spend(rank, (op.driver ? tables_.launch_ex : tables_.launch).Draw(rank.rng));
   const Nanos returned = rank.host;
-  Spend(rank, 0.05 * between);
   rank.start = called + FromMicros(tables_.launch_to_start.Draw(rank.rng));
-  if (rank.file == nullptr) return;
-  const std::string dims = Dims(op.role, layout_, plan.shape);
-  rank.file->Operator(op.outer, begin, rank.host, outer, dims);
-  if (!op.inner.empty()) rank.file->Operator(op.inner, entered, returned, rank.launch_id, dims);
-  rank.file->Call(op.driver ? "\"cudaLaunchKernelExC\"" : "\"cudaLaunchKernel\"", op.driver ? 430 : 211, called,
-                  returned, rank.launch_id, rank.launch, true);
-  if (op.role == Role::kGather) {
-    rank.file->Span("user_annotation", fmt::format("\"FSDP::all_gather (layers.{})\"", op.layer), begin, rank.host,
-                    fmt::format("\"External id\": {}", outer));
+  if (rank.file != nullptr) {
+    rank.file->Call(op.driver ? "\"cudaLaunchKernelExC\"" : "\"cudaLaunchKernel\"", op.driver ? 430 : 211, called,
+                    returned, rank.launch_id, rank.launch, true);
+  }
+  for (size_t k = op.path.size(); k-- > 0;) {
+    Spend(rank, 0.15 * between / static_cast<double>(op.path.size()));
+    if (rank.file != nullptr) rank.file->Operator(op.path[k], began[k], rank.host, first + k, inputs);
+  }
+  if (rank.file != nullptr && op.role == Role::kGather) {
+    rank.file->Span("user_annotation", fmt::format("\"FSDP::all_gather (layers.{})\"", op.layer), began.front(),
+                    rank.host, fmt::format("\"External id\": {}", first));
   }
 }
 
-void Machine::Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, const Effects& effects) {
+void Machine::Compute(int r, const Op& op, const StepPlan& plan, int replica, bool in_graph, const Effects& effects) {
   Rank& rank = ranks_[r];
-  if (!in_graph) Launch(rank, op, plan);
+  if (!in_graph) Launch(rank, op, replica);
   Nanos earliest = rank.start;
   if (op.role == Role::kNorm && op.layer >= 0 && layout_.engine == Engine::kFsdp)
     earliest = std::max(earliest, rank.weights[op.layer]);
   const Nanos start = Start(rank, 0, earliest);
   const double typical = tables_.Typical(op.role, plan.shape, layout_.engine == Engine::kFsdp ? 1 : layout_.parts);
-  double us = typical * rank.speed * (typical < 20 ? tables_.short_spread : tables_.long_spread).Draw(rank.rng);
+  double us = typical * rank.speed * layout_.device * rank.clock *
+              (typical < 20 ? tables_.short_spread : tables_.long_spread).Draw(rank.rng);
   const bool concerned = effects.rank < 0 || effects.rank == r;
   // What waits for memory feels a lower clock of the processor less.
   if (concerned) us *= plan.shape.tokens > 256 ? effects.device : 1 + 0.6 * (effects.device - 1);
   if (concerned && (op.role == Role::kExpertUp || op.role == Role::kExpertDown)) us *= effects.experts;
-  const bool slow = concerned && effects.role == op.role;
+  const bool slow = concerned && effects.role == op.role && op.piece == 0;
   if (slow) us *= effects.role_scale;
   rank.device[0] = start + FromMicros(us);
   if (rank.file == nullptr) return;
@@ -235,8 +275,13 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
 void Machine::Prepare(int r, const StepPlan& plan, const Effects& effects) {
   Rank& rank = ranks_[r];
   const bool concerned = effects.rank < 0 || effects.rank == r;
-  rank.factor = concerned ? effects.host : 1;
+  // How fast the host is wanders a little from step to step; now and then something else runs first.
+  rank.pace = 0.8 * rank.pace + 0.2 * Scatter(rank.rng);
+  rank.factor = layout_.host * std::exp(0.25 * rank.pace) * (concerned ? effects.host : 1);
+  rank.clock = std::exp(0.012 * Scatter(rank.rng));
   rank.first_work = 0;
+  const double other = rank.rng.Unit();
+  if (other < 0.02) Spend(rank, 30 + 300 * rank.rng.Unit());
   Spend(rank, 60 + 6.0 * static_cast<double>(plan.shape.sequences));
   for (int copy = 0; copy < 4; ++copy) Copy(rank, false, 2048, 0);
   if (concerned && effects.in_step > 0) Spend(rank, static_cast<double>(effects.in_step) / 1000 / rank.factor);
@@ -299,21 +344,32 @@ void Machine::Draft(const std::vector<StepPlan>& plans, const Effects& effects) 
   for (int pass = 0; pass < passes; ++pass) Forward(draft_, small, true, effects);
 }
 
+/// Says what an operation's inputs are, of each replica, where that changed.
+void Machine::Describe(Op& op, const std::vector<StepPlan>& plans) const {
+  op.inputs.resize(plans.size());
+  for (size_t k = 0; k < plans.size(); ++k) {
+    InputText& inputs = op.inputs[k];
+    if (!inputs.text.empty() && inputs.tokens == plans[k].shape.tokens && inputs.sequences == plans[k].shape.sequences)
+      continue;
+    inputs = {plans[k].shape.tokens, plans[k].shape.sequences, InputMembers(Dims(op.role, layout_, plans[k].shape))};
+  }
+}
+
 /// One pass of a model on all ranks, operation by operation. `whole`: head and sampling belong to the graph as well.
-void Machine::Forward(const std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole,
+void Machine::Forward(std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole,
                       const Effects& effects) {
   const int per_replica = layout_.ranks / static_cast<int>(plans.size());
   int count = 0;
-  for (const Op& op : program) {
-    const bool outside =
-        !whole && (op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits);
+  for (Op& op : program) {
+    Describe(op, plans);
+    const bool outside = !whole && (op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits);
     for (int r = 0; r < layout_.ranks; ++r) {
       const StepPlan& plan = plans[static_cast<size_t>(r / per_replica)];
       const bool in_graph = plan.graph && !effects.no_graph && !outside;
       if (!IsCollective(op.role)) {
-        Compute(r, op, plan, in_graph, effects);
+        Compute(r, op, plan, r / per_replica, in_graph, effects);
       } else if (!in_graph) {
-        Launch(ranks_[r], op, plan);
+        Launch(ranks_[r], op, r / per_replica);
       }
       if (whole) continue;
       const bool concerned = effects.rank < 0 || effects.rank == r;
@@ -361,15 +417,16 @@ const std::vector<Stay>& Machine::Save(int64_t bytes, const std::vector<Nanos>& 
   for (int r = 0; r < layout_.ranks; ++r) {
     Rank& rank = ranks_[r];
     rank.file = files.empty() ? nullptr : files[r].get();
-    rank.factor = 1;
+    rank.factor = layout_.host;
     stays_[r].begin = rank.host;
     for (int layer = 0; layer < layout_.layers; ++layer) Copy(rank, true, bytes / layout_.layers, 0);
     Synchronize(rank, "\"cudaStreamSynchronize\"", 131);
-    Spend(rank, static_cast<double>(writes[r]) / 1000);
+    Spend(rank, static_cast<double>(writes[r]) / 1000 / rank.factor);
   }
   if (layout_.ranks > 1) {
-    const Op barrier = Barrier(layout_);
-    for (Rank& rank : ranks_) Launch(rank, barrier, plan);
+    Op barrier = Barrier(layout_);
+    Describe(barrier, {plan});
+    for (Rank& rank : ranks_) Launch(rank, barrier, 0);
     Meet(barrier, all_, "0", plan, {});
   }
   for (int r = 0; r < layout_.ranks; ++r) {

@@ -99,6 +99,8 @@ class Machine {
     uint64_t launch = 0;
     uint64_t launch_id = 0;
     double factor = 1;  ///< on host work, now
+    double pace = 0;    ///< of the host, against its usual one
+    double clock = 1;   ///< of the device, likewise
     TraceFile* file = nullptr;
   };
 
@@ -108,12 +110,14 @@ class Machine {
   void Copy(Rank& rank, bool to_host, int64_t bytes, int stream);
   void Draft(const std::vector<StepPlan>& plans, const Effects& effects);
   void Replay(Rank& rank);
-  void Forward(const std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole, const Effects& effects);
+  void Forward(std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole, const Effects& effects);
   void Synchronize(Rank& rank, const char* call, int cbid);
   void TinySync(Rank& rank);
-  void Launch(Rank& rank, const Op& op, const StepPlan& plan);
+  void Neighbours(Rank& rank, const std::vector<std::vector<std::string>>& paths, double us, const std::string& inputs);
+  void Describe(Op& op, const std::vector<StepPlan>& plans) const;
+  void Launch(Rank& rank, const Op& op, int replica);
   Nanos Start(Rank& rank, int stream, Nanos earliest);
-  void Compute(int r, const Op& op, const StepPlan& plan, bool in_graph, const Effects& effects);
+  void Compute(int r, const Op& op, const StepPlan& plan, int replica, bool in_graph, const Effects& effects);
   void Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan,
             const Effects& effects);
   std::vector<Nanos> Ring(const std::vector<int>& group, Nanos last, Nanos transfer, const Effects& effects) const;

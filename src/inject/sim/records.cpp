@@ -156,8 +156,9 @@ std::string ScrapeText(Engine engine, const std::vector<Sample>& samples) {
       add("prompt_tokens_total", static_cast<double>(s.prompt_tokens));
       add("generation_tokens_total", static_cast<double>(s.made_tokens));
       for (const auto& [reason, count] : {std::pair{"abort", s.aborted}, std::pair{"length", s.done}}) {
-        text += fmt::format("vllm:request_success_total{{engine=\"{}\",finished_reason=\"{}\",model_name=\"model\"}} {}\n",
-                            s.replica, reason, count);
+        text +=
+            fmt::format("vllm:request_success_total{{engine=\"{}\",finished_reason=\"{}\",model_name=\"model\"}} {}\n",
+                        s.replica, reason, count);
       }
       if (!s.speculates) continue;
       add("spec_decode_num_drafts_total", static_cast<double>(s.drafts.drafts));
@@ -180,8 +181,7 @@ std::string ScrapeText(Engine engine, const std::vector<Sample>& samples) {
     add("num_aborted_requests_total", static_cast<double>(s.aborted));
     if (s.loading > 0 || s.transfers) add("num_decode_transfer_queue_reqs", static_cast<double>(s.loading));
     if (!s.speculates || s.drafts.drafts == 0) continue;
-    add("spec_accept_length",
-        1 + static_cast<double>(s.drafts.accepted) / static_cast<double>(s.drafts.drafts));
+    add("spec_accept_length", 1 + static_cast<double>(s.drafts.accepted) / static_cast<double>(s.drafts.drafts));
     add("spec_accept_rate", static_cast<double>(s.drafts.accepted) / static_cast<double>(s.drafts.proposed));
   }
   return text;

@@ -23,14 +23,14 @@ struct Request {
   Nanos work = 0;  ///< of the front end
   int64_t prompt = 0;
   int64_t output = 0;
-  int64_t shared = 0;  ///< leading tokens that other prompts have too
-  int64_t remote = 0;  ///< leading tokens whose keys come over a link
-  Nanos asked = 0;     ///< for them
-  Nanos ready = 0;     ///< when they are here
+  int64_t shared = 0;   ///< leading tokens that other prompts have too
+  int64_t remote = 0;   ///< leading tokens whose keys come over a link
+  Nanos asked = 0;      ///< for them
+  Nanos ready = 0;      ///< when they are here
   bool broken = false;  ///< they never came
   bool failed = false;  ///< the server gave up
   Nanos gone = 0;       ///< when the server learns that the client gave up; 0 = it did not
-  int64_t cached = 0;  ///< of these, found in the cache
+  int64_t cached = 0;   ///< of these, found in the cache
   int64_t computed = 0;
   int64_t made = 0;
   int64_t blocks = 0;
@@ -45,11 +45,11 @@ struct SchedulerOptions {
   int64_t budget = 2048;  ///< new tokens a step
   int64_t blocks = 6000;  ///< of the KV cache
   size_t most_running = 48;
-  bool prompts_first = false;  ///< a step holds prompts or decoding sequences, never both
-  bool chunks = true;          ///< prompts are cut to the budget
-  bool cache = true;           ///< shared prefixes are found
-  int drafts = 0;              ///< tokens proposed for each decoding sequence
-  double accept = 0;           ///< chance that one is right when those before it were
+  bool prompts_first = false;   ///< a step holds prompts or decoding sequences, never both
+  bool chunks = true;           ///< prompts are cut to the budget
+  bool cache = true;            ///< shared prefixes are found
+  int drafts = 0;               ///< tokens proposed for each decoding sequence
+  double accept = 0;            ///< chance that one is right when those before it were
   bool made_elsewhere = false;  ///< the first token comes with the keys
   bool computes_lost = true;    ///< prompts whose keys never came are computed here; else the request fails
 };

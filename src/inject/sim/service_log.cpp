@@ -55,16 +55,20 @@ void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler
                               batch.decode_tokens, static_cast<double>(elapsed) / 1e6, 100 * scheduler.usage()));
     return;
   }
-  const std::string head = SglangHead(at, replica);
   if (batch.prompts > 0) {
-    Front(at, head + fmt::format("Prefill batch, #new-seq: {}, #new-token: {}, #cached-token: {}, token usage: {:.2f}, "
-                                 "#running-req: {}, #queue-req: {}, "
-                                 "#pending-token: 0, cuda graph: False, input throughput (token/s): {:.2f}",
-                                 batch.admitted, batch.prompt_tokens, batch.cached, scheduler.usage(),
-                                 scheduler.running() - static_cast<size_t>(batch.admitted), scheduler.waiting(),
-                                 static_cast<double>(batch.prompt_tokens) * 1e9 / static_cast<double>(elapsed)));
+    // It is written when the batch was chosen.
+    const Nanos chosen = at - elapsed - 200 * base::kMicro;
+    Front(chosen,
+          SglangHead(chosen, replica) +
+              fmt::format("Prefill batch, #new-seq: {}, #new-token: {}, #cached-token: {}, token usage: {:.2f}, "
+                          "#running-req: {}, #queue-req: {}, "
+                          "#pending-token: 0, cuda graph: False, input throughput (token/s): {:.2f}",
+                          batch.admitted, batch.prompt_tokens, batch.cached, scheduler.usage(),
+                          scheduler.running() - static_cast<size_t>(batch.admitted), scheduler.waiting(),
+                          static_cast<double>(batch.prompt_tokens) * 1e9 / static_cast<double>(elapsed)));
     return;
   }
+  const std::string head = SglangHead(at, replica);
   decoded_ += batch.made;
   if (++decodes_ % 40 != 0) return;
   std::string middle;
@@ -72,7 +76,8 @@ void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler
     const DraftCounts& now = scheduler.drafts();
     const auto drafts = static_cast<double>(std::max<uint64_t>(1, now.drafts - told_.drafts));
     const auto right = static_cast<double>(now.accepted - told_.accepted);
-    middle = fmt::format("accept len: {:.2f}, accept rate: {:.2f}, ", 1 + right / drafts, right / drafts / parts_.drafts);
+    middle =
+        fmt::format("accept len: {:.2f}, accept rate: {:.2f}, ", 1 + right / drafts, right / drafts / parts_.drafts);
     told_ = now;
   }
   if (parts_.kv == KvSource::kPrefill) {
@@ -81,12 +86,12 @@ void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler
                               static_cast<double>(std::max<size_t>(1, scheduler.running() + scheduler.loading())),
                           scheduler.waiting(), scheduler.loading());
   }
-  Front(at, head + fmt::format("Decode batch, #running-req: {}, #token: {}, token usage: {:.2f}, {}cuda graph: {}, gen "
-                               "throughput (token/s): {:.2f}, #queue-req: {}",
-                               scheduler.running(), scheduler.tokens(), scheduler.usage(), middle,
-                               graph ? "True" : "False",
-                               last_ == 0 ? 0.0 : static_cast<double>(decoded_) * 1e9 / static_cast<double>(at - last_),
-                               parts_.kv == KvSource::kPrefill ? 0 : scheduler.waiting() + scheduler.loading()));
+  Front(at,
+        head + fmt::format("Decode batch, #running-req: {}, #token: {}, token usage: {:.2f}, {}cuda graph: {}, gen "
+                           "throughput (token/s): {:.2f}, #queue-req: {}",
+                           scheduler.running(), scheduler.tokens(), scheduler.usage(), middle, graph ? "True" : "False",
+                           last_ == 0 ? 0.0 : static_cast<double>(decoded_) * 1e9 / static_cast<double>(at - last_),
+                           parts_.kv == KvSource::kPrefill ? 0 : scheduler.waiting() + scheduler.loading()));
   decoded_ = 0;
   last_ = at;
 }
@@ -94,15 +99,15 @@ void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler
 void ServiceLog::Statistics(const Sample& now, const Sample& before, const KvLink* link) {
   if (layout_.engine != Engine::kVllm) return;
   const double seconds = static_cast<double>(now.at - before.at) / 1e9;
-  const double hits =
-      now.asked == 0 ? 0 : 100.0 * static_cast<double>(now.found) / static_cast<double>(now.asked);
-  Front(now.at, Vllm(now.at, "APIServer", processes_.front, "INFO", "loggers.py:127") +
-                    fmt::format("Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} "
-                                "tokens/s, Running: {} reqs, Waiting: {} reqs, "
-                                "GPU KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
-                                now.replica, static_cast<double>(now.prompt_tokens - before.prompt_tokens) / seconds,
-                                static_cast<double>(now.made_tokens - before.made_tokens) / seconds, now.running,
-                                now.waiting + now.loading, 100 * now.usage, hits));
+  const double hits = now.asked == 0 ? 0 : 100.0 * static_cast<double>(now.found) / static_cast<double>(now.asked);
+  Front(now.at,
+        Vllm(now.at, "APIServer", processes_.front, "INFO", "loggers.py:127") +
+            fmt::format("Engine {:03}: Avg prompt throughput: {:.1f} tokens/s, Avg generation throughput: {:.1f} "
+                        "tokens/s, Running: {} reqs, Waiting: {} reqs, "
+                        "GPU KV cache usage: {:.1f}%, Prefix cache hit rate: {:.1f}%",
+                        now.replica, static_cast<double>(now.prompt_tokens - before.prompt_tokens) / seconds,
+                        static_cast<double>(now.made_tokens - before.made_tokens) / seconds, now.running,
+                        now.waiting + now.loading, 100 * now.usage, hits));
   if (parts_.kv != KvSource::kNone && link != nullptr) Transfers(now, before, *link);
   const uint64_t drafts = now.drafts.drafts - before.drafts.drafts;
   if (parts_.drafts == 0 || drafts == 0) return;
@@ -144,12 +149,12 @@ void ServiceLog::Transfers(const Sample& now, const Sample& before, const KvLink
                                      bytes, busy));
     return;
   }
-  Front(now.at, head + fmt::format("KV Transfer metrics: Num successful transfers={}, Avg xfer time (ms)={:.3f}, P90 xfer "
-                                   "time (ms)={:.3f}, Avg post time (ms)={:.3f}, P90 post time (ms)={:.3f}, Avg MB per "
-                                   "transfer={:.3f}, Throughput (MB/s)={:.3f}, Avg number of descriptors={:.1f}",
-                                   ms.size(), mean, ms[ms.size() * 9 / 10], 0.4 + 0.2 * rng_.Unit(),
-                                   0.7 + 0.3 * rng_.Unit(), bytes / count / 1048576, bytes / busy / 1048576,
-                                   bytes / count / 65536));
+  Front(now.at,
+        head + fmt::format("KV Transfer metrics: Num successful transfers={}, Avg xfer time (ms)={:.3f}, P90 xfer "
+                           "time (ms)={:.3f}, Avg post time (ms)={:.3f}, P90 post time (ms)={:.3f}, Avg MB per "
+                           "transfer={:.3f}, Throughput (MB/s)={:.3f}, Avg number of descriptors={:.1f}",
+                           ms.size(), mean, ms[ms.size() * 9 / 10], 0.4 + 0.2 * rng_.Unit(), 0.7 + 0.3 * rng_.Unit(),
+                           bytes / count / 1048576, bytes / busy / 1048576, bytes / count / 65536));
 }
 
 void ServiceLog::Accepted(const Request& r) {
@@ -194,18 +199,20 @@ void ServiceLog::KeysLost(const Request& r) {
   const Nanos at = r.ready;
   if (layout_.engine == Engine::kVllm) {
     Front(at, Vllm(at, WorkerName(0).c_str(), processes_.workers[0], "ERROR", "nixl_connector.py:1310") +
-                  fmt::format("NIXL transfer failed for request cmpl-{}-0 with state ERR. Marking blocks as invalid.", r.id));
-    Front(at + kMilli, Vllm(at + kMilli, "EngineCore_DP0", processes_.engine, "WARNING", "scheduler.py:1382") +
-                           fmt::format("Recovered from KV load failure: 1 request(s) rescheduled ({} tokens affected).",
-                                       r.remote));
+                  fmt::format("NIXL transfer failed for request cmpl-{}-0 with state ERR. Marking blocks as invalid.",
+                              r.id));
+    Front(at + kMilli,
+          Vllm(at + kMilli, "EngineCore_DP0", processes_.engine, "WARNING", "scheduler.py:1382") +
+              fmt::format("Recovered from KV load failure: 1 request(s) rescheduled ({} tokens affected).", r.remote));
     return;
   }
   const uint64_t room = rng_.Next() >> 1;
-  Front(at, SglangHead(at, 0) +
-                fmt::format("Decode transfer failed for request rank=0 decode_req.req.rid='{}' "
-                            "decode_req.req.bootstrap_room={} with exception KVTransferError(bootstrap_room={}): Failed to "
-                            "get kvcache from prefill instance, it might be dead",
-                            r.id, room, room));
+  Front(at,
+        SglangHead(at, 0) +
+            fmt::format("Decode transfer failed for request rank=0 decode_req.req.rid='{}' "
+                        "decode_req.req.bootstrap_room={} with exception KVTransferError(bootstrap_room={}): Failed to "
+                        "get kvcache from prefill instance, it might be dead",
+                        r.id, room, room));
 }
 
 void ServiceLog::Saved(Nanos at, int step, int64_t bytes, const std::vector<Nanos>& writes) {

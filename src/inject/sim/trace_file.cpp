@@ -105,16 +105,18 @@ void TraceFile::Span(std::string_view category, std::string_view quoted_name, Na
   Close();
 }
 
-void TraceFile::Operator(std::string_view quoted_name, Nanos begin, Nanos end, uint64_t id, std::string_view dims) {
+void TraceFile::Operator(std::string_view quoted_name, Nanos begin, Nanos end, uint64_t id, std::string_view inputs) {
   if (Lost()) return;
   Begin("cpu_op", quoted_name, owner_.pid, owner_.pid, begin, end);
   buffer_ += ", \"args\": {\"External id\": ";
   Number(id);
   buffer_ += ", \"Record function id\": 0";
-  if (!dims.empty()) {
-    buffer_ += ", \"Input Dims\": ";
-    buffer_ += dims;
+  if (!inputs.empty()) {
+    buffer_ += ", ";
+    buffer_ += inputs;
   }
+  buffer_ += ", \"Ev Idx\": ";
+  Number(operators_++);
   buffer_ += "}}";
   Close();
 }

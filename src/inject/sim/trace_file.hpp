@@ -50,8 +50,8 @@ class TraceFile {
 
   /// A span on the main thread; `args` are JSON members without braces, may be empty.
   void Span(std::string_view category, std::string_view quoted_name, Nanos begin, Nanos end, std::string_view args);
-  /// An operator with its inputs' sizes (a JSON list).
-  void Operator(std::string_view quoted_name, Nanos begin, Nanos end, uint64_t id, std::string_view dims);
+  /// An operator with what is said about its inputs (JSON members; may be empty).
+  void Operator(std::string_view quoted_name, Nanos begin, Nanos end, uint64_t id, std::string_view inputs);
   /// A call of the runtime; `flow` adds the arrow's tail.
   void Call(std::string_view quoted_name, int cbid, Nanos begin, Nanos end, uint64_t id, uint64_t correlation,
             bool flow);
@@ -77,6 +77,7 @@ class TraceFile {
   base::Rng rng_;
   std::string buffer_;
   std::string pid_text_;
+  uint64_t operators_ = 0;
   uint64_t bytes_ = 0;
   bool failed_ = false;
 };
