@@ -87,7 +87,6 @@ class CaseRun {
   void Scrape(Nanos now);
   base::Status ServeSharded();
   void Save(int step);
-  Nanos LoopTime();
   base::Status WriteRest();
   void HostCounters(Nanos at);
   void HostSample(Nanos at);

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "inject/sim/case_run.hpp"
 
@@ -27,12 +26,6 @@ void CaseRun::Save(int step) {
   saves_.push_back({now_ - longest, now_});
   starved_ = slow;
   log_->Saved(now_, step, bytes, writes);
-}
-
-/// What the loop itself does between two steps: picks the next work, turns tokens into text.
-Nanos CaseRun::LoopTime() {
-  const double usual = 150 * std::pow(3.0, rng_.Unit());
-  return static_cast<Nanos>(usual * layout_.host * (rng_.Unit() < 0.04 ? 4 : 1) * base::kMicro);
 }
 
 /// FSDP: every rank runs the same loop over one batch of requests after the other; weights are gathered layer by layer.
@@ -89,7 +82,9 @@ base::Status CaseRun::ServeSharded() {
     }
     Note(step, plan.name, stays, kMilli, prefill);
     starved_ = false;
-    now_ = stays.front().end + LoopTime();
+    // No rank waits for another one outside of collectives.
+    now_ = over;
+    for (const Stay& stay : stays) now_ = std::min(now_, stay.end);
     machine_->Forget(now_ - kSecond);
     if (parts_.save_every > 0 && step % parts_.save_every == parts_.save_every - 1) Save(step);
     HostCounters(now_);

@@ -389,6 +389,12 @@ void Machine::Forward(std::vector<Op>& program, const std::vector<StepPlan>& pla
   }
 }
 
+/// What an FSDP rank does between two steps: picks the next work, turns tokens into text.
+void Machine::LoopTime(Rank& rank) {
+  const double usual = 150 * std::pow(3.0, rank.rng.Unit());
+  Spend(rank, rank.rng.Unit() < 0.04 ? 4 * usual : usual);
+}
+
 const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos begin, const Effects& effects,
                                        std::vector<std::unique_ptr<TraceFile>>& files) {
   const int per_replica = layout_.ranks / static_cast<int>(plans.size());
@@ -398,6 +404,7 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
     rank.file = files.empty() ? nullptr : files[r].get();
     WaitUntil(rank, begin + FromMicros(8 + 25 * rank.rng.Unit()));
     const bool own_loop = layout_.engine == Engine::kFsdp && (effects.rank < 0 || effects.rank == r);
+    if (layout_.engine == Engine::kFsdp) LoopTime(rank);
     if (own_loop && effects.before_step > 0) Spend(rank, static_cast<double>(effects.before_step) / 1000);
     began[r] = rank.host;
     Prepare(r, plans[r / per_replica], effects);

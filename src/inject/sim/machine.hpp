@@ -110,6 +110,7 @@ class Machine {
   void Copy(Rank& rank, bool to_host, int64_t bytes, int stream);
   void Draft(const std::vector<StepPlan>& plans, const Effects& effects);
   void Replay(Rank& rank);
+  void LoopTime(Rank& rank);
   void Forward(std::vector<Op>& program, const std::vector<StepPlan>& plans, bool whole, const Effects& effects);
   void Synchronize(Rank& rank, const char* call, int cbid);
   void TinySync(Rank& rank);
