@@ -29,4 +29,25 @@ inline void AddLoss(Hypothesis& h, uint32_t step, double lost, Nanos begin, Nano
   if (h.end == trace::kNoTime || end > h.end) h.end = end;
 }
 
+/// A piece of time that a claim is about.
+struct Piece {
+  Nanos length = 0;
+  Nanos begin = 0;
+  uint32_t span = kNoSpan;
+  Nanos usual = 0;  ///< what is normal there
+  SlotKey slot;
+  bool in_gap = false;
+};
+
+/// Makes it the claim's worst piece if it is longer than the one so far.
+inline void NoteWorst(Hypothesis& h, const Piece& piece) {
+  if (piece.length <= h.worst) return;
+  h.worst = piece.length;
+  h.worst_begin = piece.begin;
+  h.span = piece.span;
+  h.usual = piece.usual;
+  h.slot = piece.slot;
+  h.in_gap = piece.in_gap;
+}
+
 }  // namespace teller::locate

@@ -314,19 +314,30 @@ class Writer {
   }
 
   void Starvation() {
-    Class(FaultClass::kCpuStarved,
-          {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostMemPressure, 0.1}});
+    const bool straggles = h_.even && Ranks() > 1;
+    if (straggles) {
+      Class(FaultClass::kStragglerRank,
+            {{FaultClass::kCpuStarved, 0.35}, {FaultClass::kGpuClockLimit, 0.15}, {FaultClass::kHostCpuBound, 0.15}});
+    } else {
+      Class(FaultClass::kCpuStarved,
+            {{FaultClass::kHostCpuBound, 0.2}, {FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostMemPressure, 0.1}});
+    }
     finding_.culprit.layer = "host";
     const auto ratio = static_cast<double>(h_.worst) / static_cast<double>(std::max<Nanos>(1, h_.usual));
     const std::string worst = AddEvidence(
         Evidence::Kind::kStatistic,
         fmt::format("the worst step takes {} where {} of its own work is normal", Ms(h_.worst), Ms(h_.usual)),
         h_.worst_begin, kNoSpan);
-    finding_.explanation = fmt::format(
-        "On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: operators and host code alike "
-        "lose time at changing "
-        "places, none stands out. That is what a process looks like that does not get its CPU. {} are lost.{}",
-        Who(), Steps(), ratio, worst, Ms(h_.lost), Without());
+    const std::string_view how =
+        straggles ? "operators and host code take longer alike, none stands out. The processor that this rank runs on "
+                    "is slower, or it gets less of it."
+        : h_.even ? "operators and host code take longer alike, none stands out. That is what a process looks like "
+                    "whose processor is slower or that does not get enough of it."
+                  : "operators and host code alike lose time at changing places, none stands out. That is what a "
+                    "process looks like that does not get its CPU.";
+    finding_.explanation =
+        fmt::format("On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: {} {} are lost.{}",
+                    Who(), Steps(), ratio, worst, how, Ms(h_.lost), Without());
   }
 
   void SlowTransfer() {

@@ -11,6 +11,7 @@
 
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
+#include "locate/death.hpp"
 #include "locate/explain.hpp"
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
@@ -29,7 +30,6 @@ using trace::Diagnosis;
 using trace::Finding;
 using trace::VerdictStatus;
 
-constexpr int kLargestWorld = 100'000;  // a hostile world_size must not be counted through
 constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
@@ -61,27 +61,6 @@ void AddLogEvidence(const trace::Store& store, const trace::Trees& trees, Findin
     finding.evidence.push_back(std::move(evidence));
     ++added;
   }
-}
-
-/// A death whose rank no log names: the one rank of the job that left no trace, where all others did.
-void NameDeadRank(const trace::Store& store, Finding& finding) {
-  if (finding.fault != trace::FaultClass::kProcDeath || finding.culprit.rank.has_value()) return;
-  std::set<int> traced;
-  std::set<int> all;
-  for (const auto& process : store.processes) {
-    if (process.rank.has_value()) traced.insert(*process.rank);
-    for (int rank = 0; rank < std::min(process.world_size.value_or(0), kLargestWorld); ++rank) all.insert(rank);
-  }
-  for (const auto& file : store.files) {
-    if (file.kind == "log" && file.rank.has_value()) all.insert(*file.rank);
-  }
-  std::vector<int> missing;
-  std::set_difference(all.begin(), all.end(), traced.begin(), traced.end(), std::back_inserter(missing));
-  if (traced.empty() || missing.size() != 1) return;
-  finding.culprit.rank = missing.front();
-  if (finding.culprit.process.empty()) finding.culprit.process = "rank" + std::to_string(missing.front());
-  finding.explanation += fmt::format(" Rank {} is the only one of {} that left no trace.", missing.front(), all.size());
-  finding.score = std::max(finding.score, 0.9);
 }
 
 /// Work in the front end takes processors from the scheduler beside it, so gaps between steps grow with it; and a slow
@@ -180,6 +159,33 @@ bool SomeStepsAreLong(const trace::Trees& trees) {
   });
 }
 
+/// Steps of which nothing tells how much they compute, some of them much longer than the others: a fault or more work.
+/// The share of them that is long; 0 where they hardly differ or sizes are known.
+double LongWithoutSizes(const trace::Trees& trees) {
+  constexpr size_t kFewest = 6;
+  constexpr Nanos kLonger = 3;        // times the usual
+  constexpr Nanos kMost = 5;          // of the time, one part in so many: less is a busy machine
+  std::map<uint32_t, std::vector<Nanos>> processes;
+  for (const trace::Step& step : trees.steps) {
+    if (step.new_tokens >= 0 || step.work >= 0) return 0;
+    if (!step.observer) processes[step.process.value()].push_back(std::max<Nanos>(0, step.duration()));
+  }
+  double share = 0;
+  for (auto& [process, durations] : processes) {
+    if (durations.size() < kFewest) continue;
+    std::sort(durations.begin(), durations.end());
+    const Nanos usual = durations[durations.size() / 3];
+    const auto first = std::upper_bound(durations.begin(), durations.end(), kLonger * usual);
+    Nanos all = 0;
+    for (const Nanos d : durations) all += d / kMost;
+    Nanos excess = 0;
+    for (auto it = first; it != durations.end(); ++it) excess += *it - usual;
+    if (durations.end() - first < 2 || excess < all) continue;
+    share = std::max(share, static_cast<double>(durations.end() - first) / static_cast<double>(durations.size()));
+  }
+  return share;
+}
+
 /// What stands in the way of an answer when nothing was found.
 std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& trees,
                                  const std::vector<StepNormal>& normals) {
@@ -199,6 +205,11 @@ std::vector<std::string> Missing(const trace::Store& store, const trace::Trees& 
         "no steps were recognized in the traces: capture with the engine's step annotations on, over 20 or more steps");
   } else if (!trees.steps.empty() && judged == 0) {
     missing.push_back("too few steps of a similar shape to say what is normal: capture 20 or more steps");
+  } else if (const double share = LongWithoutSizes(trees); share > 0) {
+    missing.push_back(
+        fmt::format("{:.0f} % of the steps take more than three times as long as the others, and nothing in the traces "
+                    "says how much they compute: capture with record_shapes=True or the engine's step annotations",
+                    100 * share));
   }
   const bool known_line = std::any_of(store.logs.begin(), store.logs.end(), [](const trace::LogRecord& record) {
     return record.source != trace::LogSource::kUnknown && record.source != trace::LogSource::kProgramOutput;
@@ -272,7 +283,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinCounterCauses(std::move(counters), diagnosis.findings);
-  for (Finding& finding : diagnosis.findings) NameDeadRank(store, finding);
+  for (Finding& finding : diagnosis.findings) CompleteDeath(store, trees, finding);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);
   Number(diagnosis.findings);

@@ -91,7 +91,7 @@ class Fitter {
     for (const uint32_t s : set) {
       normals_[s].expected_gap = GapNormal(s);
       if (Unfit(s)) continue;
-      const std::vector<uint32_t> peers = Peers(s);
+      const std::vector<uint32_t> peers = Peers(s, normals_[s].same_shape);
       normals_[s].peers = static_cast<uint32_t>(peers.size());
       if (peers.size() < kFewestPeers) continue;
       normals_[s].judged = true;
@@ -127,9 +127,10 @@ class Fitter {
   }
 
   /// Steps of exactly this shape where there are enough of them, else those of similar predicted cost.
-  std::vector<uint32_t> Peers(uint32_t s) const {
+  std::vector<uint32_t> Peers(uint32_t s, bool& same_shape) const {
     std::vector<uint32_t> same = SameShape(s);
-    if (same.size() >= kFewestPeers) return same;
+    same_shape = same.size() >= kFewestPeers;
+    if (same_shape) return same;
     std::vector<uint32_t> near = SimilarCost(s, kSimilarCost);
     if (near.size() >= kFewestPeers) return near;
     return SimilarCost(s, kRoughlySimilar);

@@ -18,6 +18,7 @@ struct StepNormal {
   Nanos expected_wait = 0;
   std::vector<Nanos> expected;        ///< of Slot::cost, parallel to StepProfile::slots
   std::vector<Nanos> expected_total;  ///< of Slot::total
+  bool same_shape = false;            ///< those steps are of exactly this shape
   uint32_t peers = 0;              ///< how many similar steps it was compared with
 };
 

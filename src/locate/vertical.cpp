@@ -6,7 +6,10 @@
 #include "locate/deviation.hpp"
 #include "locate/gap_hits.hpp"
 #include "locate/hypothesis.hpp"
+#include "locate/operator_costs.hpp"
+#include "locate/operator_shift.hpp"
 #include "locate/starvation.hpp"
+#include "locate/stretch.hpp"
 #include "ml/gmm.hpp"
 #include "ml/robust.hpp"
 #include "tree/collectives.hpp"
@@ -33,14 +36,16 @@ const SlotKey kGap{0, 0, SlotKey::Kind::kGap};
 // A place is slow from this factor on; kernels vary less than host code.
 constexpr double kSlowPlace = 3.0;
 constexpr double kSlowKernel = 1.4;
-// So many times the usual number of calls is another program, not another size.
-constexpr double kManyCalls = 3.0;
 constexpr double kNoiseFloor = 0.05;  // scale of an operator's excess in quiet steps, as a share of the step
 
 class Process {
  public:
   Process(const Scene& scene, trace::ProcessRow row, std::vector<uint32_t> steps, size_t processes)
-      : scene_(scene), row_(row), all_(std::move(steps)), processes_(static_cast<double>(processes)) {
+      : scene_(scene),
+        row_(row),
+        all_(std::move(steps)),
+        table_(scene, all_),
+        processes_(static_cast<double>(processes)) {
     std::vector<double> own;
     std::vector<double> tops;
     for (const uint32_t s : all_) {
@@ -62,9 +67,16 @@ class Process {
     SearchPauses(out);
     SearchOperators(out);
     SearchPlaces(out);
+    for (const auto kind : {SlotKey::Kind::kOp, SlotKey::Kind::kGpu}) {
+      if (auto h = FindShiftedOperator(scene_, table_, kind, deviations_, Start(Trouble::kSlowOperator)))
+        out.push_back(std::move(*h));
+    }
     SearchGaps(out);
-    if (auto starved = FindStarvation(scene_, Start(Trouble::kStarvation), deviations_, typical_); starved.has_value())
+    if (auto stretched = FindStretch(scene_, Start(Trouble::kStarvation), deviations_, typical_)) {
+      out.push_back(std::move(*stretched));
+    } else if (auto starved = FindStarvation(scene_, Start(Trouble::kStarvation), deviations_, typical_)) {
       out.push_back(std::move(*starved));
+    }
   }
 
  private:
@@ -114,7 +126,8 @@ class Process {
     Hypothesis h = Start(Trouble::kPause);
     const double floor = std::max({kPauseSteps * typical_, static_cast<double>(kPauseFloor), 8 * usual_top_});
     std::vector<SlotKey> places;
-    double noise = usual_top_;
+    std::vector<const Deviation*> others;
+    double hit_size = typical_;  // of the worst one's step
     std::map<uint32_t, const Deviation*> judged;
     for (const auto& d : deviations_) judged[d.step] = &d;
     for (const uint32_t s : all_) {
@@ -122,7 +135,7 @@ class Process {
       const trace::Step& step = scene_.trees.steps[s];
       if (const double lost = GapLost(s); lost >= floor) {
         AddLoss(h, s, lost, step.begin - p.gap, step.begin);
-        Worst(h, p.gap, step.begin - p.gap, kNoSpan, Normal(s).expected_gap, kGap, true);
+        NoteWorst(h, {p.gap, step.begin - p.gap, kNoSpan, Normal(s).expected_gap, kGap, true});
         places.push_back(kGap);
       }
       const auto found = judged.find(s);
@@ -131,20 +144,40 @@ class Process {
       // Of an opaque step only the whole is known: it must stand out from how much such steps vary.
       const bool stands_out = p.opaque ? std::log(d.ratio) >= 5 * opaque_spread_ : d.top >= 0.7 * d.expected;
       if (d.top < floor || d.top < 0.6 * d.lost || !stands_out) {
-        noise = std::max(noise, d.top);
+        others.push_back(&d);
         continue;
       }
       const Slot& slot = p.slots[d.top_slot];
       AddLoss(h, s, d.top, slot.begin, slot.begin + slot.largest);
-      Worst(h, slot.largest, slot.begin, slot.span, Normal(s).expected[d.top_slot], slot.key, false);
+      if (slot.largest > h.worst) hit_size = d.expected;
+      NoteWorst(h, {slot.largest, slot.begin, slot.span, Normal(s).expected[d.top_slot], slot.key});
       // Where in an opaque step it was is not known: each is a place of its own.
       places.push_back(p.opaque ? SlotKey{0, s, SlotKey::Kind::kHost} : slot.key);
     }
     if (h.steps.empty() || IsHabit(places)) return;
-    const double over = static_cast<double>(h.worst) / std::max(noise, 1.0);
-    h.false_alarm = std::min(1.0, static_cast<double>(std::max<size_t>(deviations_.size(), 10)) * std::pow(over, -3.0));
+    const double over = static_cast<double>(h.worst - h.usual) / std::max(Noise(others, hit_size), 1.0);
+    // The noise is the largest of that many steps, so one as large is expected once in as many; the tail is heavy.
+    const double few = std::max(1.0, 20.0 / static_cast<double>(others.size() + 1));
+    h.false_alarm = std::min(1.0, few * std::pow(over, -3.0));
     for (size_t i = 1; i < h.steps.size(); ++i) h.false_alarm *= 0.1;
     out.push_back(std::move(h));
+  }
+
+  /// Largest interruption of the steps that did not stand still, as it would be in a step that takes `size`. A machine
+  /// that was slower for a while is no interruption: what the steps around lost as well is left out. Of a larger step
+  /// the normal is known less exactly, in proportion to it.
+  double Noise(const std::vector<const Deviation*>& others, double size) const {
+    constexpr size_t kAround = 3;
+    double noise = usual_top_;
+    for (size_t i = 0; i < others.size(); ++i) {
+      std::vector<double> around;
+      for (size_t k = i > kAround ? i - kAround : 0; k < std::min(others.size(), i + kAround + 1); ++k) {
+        if (k != i) around.push_back(others[k]->top / others[k]->expected);
+      }
+      const double usual = ml::Quantile(around, 0.5) * others[i]->expected;
+      noise = std::max(noise, std::min(1.0, size / others[i]->expected) * (others[i]->top - usual));
+    }
+    return noise;
   }
 
   /// The same operator every time is a slow operator, the gap every time is the scheduler's work, and very many are no
@@ -159,94 +192,13 @@ class Process {
     return places.size() * 3 > all_.size();
   }
 
-  static void Worst(Hypothesis& h, Nanos length, Nanos begin, uint32_t span, Nanos usual, const SlotKey& slot,
-                    bool in_gap) {
-    if (length <= h.worst) return;
-    h.worst = length;
-    h.worst_begin = begin;
-    h.span = span;
-    h.usual = usual;
-    h.slot = slot;
-    h.in_gap = in_gap;
-  }
-
-  /// Costs of one operator name in one step, with everything inside.
-  struct Cost {
-    double cost = 0;
-    double expected = 0;
-    double top = 0;  ///< excess of its worst place
-    size_t top_slot = 0;
-    double calls = 0;
-
-    double excess() const { return cost - expected; }
-  };
-
-  std::map<uint32_t, Cost> ByName(uint32_t s, SlotKey::Kind kind) const {
-    std::map<uint32_t, Cost> names;
-    const StepProfile& p = Profile(s);
-    for (size_t k = 0; k < p.slots.size(); ++k) {
-      const Slot& slot = p.slots[k];
-      if (slot.key.kind != kind || IsWaiting(scene_.store.name(slot.span))) continue;
-      Cost& c = names[slot.key.name];
-      c.cost += static_cast<double>(slot.total);
-      c.expected += static_cast<double>(Normal(s).expected_total[k]);
-      c.calls += 1;
-      const auto excess = static_cast<double>(slot.total - Normal(s).expected_total[k]);
-      if (excess > c.top) {
-        c.top = excess;
-        c.top_slot = k;
-      }
-    }
-    for (auto& [name, c] : names) {
-      // Calls beyond what steps of about this size make are excess, also where all steps of one shape make them.
-      const double usual = kind == SlotKey::Kind::kOp ? UsualCalls(s, name) : c.calls;
-      if (c.calls > kManyCalls * std::max(usual, 1.0))
-        c.expected = std::min(c.expected, c.cost * std::max(usual, 1.0) / c.calls);
-    }
-    return names;
-  }
-
-  /// Low end of how often steps of the same kind and of half to twice the size call an operator.
-  double UsualCalls(uint32_t s, uint32_t name) const {
-    const trace::Step& step = scene_.trees.steps[s];
-    if (step.new_tokens <= 0) return 1e18;
-    const auto [it, fresh] = usual_calls_.try_emplace({static_cast<int>(step.kind), step.new_tokens, name}, 0.0);
-    if (!fresh) return it->second;
-    std::vector<double> calls;
-    for (const uint32_t other : all_) {
-      const trace::Step& theirs = scene_.trees.steps[other];
-      if (Profile(other).opaque || theirs.kind != step.kind || theirs.new_tokens < step.new_tokens / 2 ||
-          theirs.new_tokens / 2 > step.new_tokens)
-        continue;
-      calls.push_back(static_cast<double>(Calls(other, name)));
-    }
-    it->second = calls.size() < 2 * kFewestRepeats ? 1e18 : ml::Quantile(calls, 0.15);
-    return it->second;
-  }
-
-  size_t Calls(uint32_t s, uint32_t name) const {
-    const auto& slots = Profile(s).slots;
-    const auto by_name = [](const Slot& slot, uint32_t n) { return slot.key.name < n; };
-    size_t calls = 0;
-    for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name);
-         it != slots.end() && it->key.name == name; ++it) {
-      calls += it->key.kind == SlotKey::Kind::kOp;
-    }
-    return calls;
-  }
-
-  /// Calls that only wait for others: their length says nothing about themselves.
-  static bool IsWaiting(std::string_view name) {
-    return tree::IsCommunicationName(name) || name.find("Synchronize") != std::string_view::npos;
-  }
-
   std::string_view Text(uint32_t name) const { return scene_.store.text(trace::StringId(name)); }
 
   /// The operator a step is slow for: of those that explain most, the innermost.
-  const std::pair<const uint32_t, Cost>* Innermost(uint32_t s, const std::map<uint32_t, Cost>& names) const {
+  const std::pair<const uint32_t, OperatorCost>* Innermost(uint32_t s, const OperatorCosts& names) const {
     double most = 0;
     for (const auto& [name, c] : names) most = std::max(most, c.excess());
-    const std::pair<const uint32_t, Cost>* best = nullptr;
+    const std::pair<const uint32_t, OperatorCost>* best = nullptr;
     int deepest = -1;
     for (const auto& entry : names) {
       if (entry.second.excess() < 0.75 * most || entry.second.excess() <= 0) continue;
@@ -263,11 +215,11 @@ class Process {
 
   void SearchOperators(std::vector<Hypothesis>& out) const {
     for (const auto kind : {SlotKey::Kind::kOp, SlotKey::Kind::kGpu}) {
-      std::map<uint32_t, std::vector<std::pair<uint32_t, Cost>>> hits;  // name -> (deviation index, cost)
+      std::map<uint32_t, std::vector<std::pair<uint32_t, OperatorCost>>> hits;  // name -> (deviation index, cost)
       std::vector<double> quiet;                                        // largest excess share of steps without a hit
       std::vector<double> total(deviations_.size(), 0);
       for (uint32_t i = 0; i < deviations_.size(); ++i) {
-        const auto names = ByName(deviations_[i].step, kind);
+        const auto names = table_.Of(deviations_[i].step, kind);
         const auto* worst = Innermost(deviations_[i].step, names);
         if (worst == nullptr) continue;
         double gpu_expected = 0;
@@ -278,7 +230,7 @@ class Process {
         }
         const bool gpu = kind == SlotKey::Kind::kGpu;
         total[i] = gpu ? gpu_expected : deviations_[i].expected;
-        const Cost& c = worst->second;
+        const OperatorCost& c = worst->second;
         // Calls that an equal number of peers make too are in nobody's expectation but still net loss.
         const double net = gpu ? gpu_net : std::max(deviations_[i].net, c.excess());
         // On a noisy machine the rest is stretched too; then the operator must stand out from it by its own factor.
@@ -297,10 +249,10 @@ class Process {
   }
 
   /// True when the hits' factor is clear of how much the operator varies in the calm quarter of the steps.
-  bool StandsOut(SlotKey::Kind kind, uint32_t name, const std::vector<std::pair<uint32_t, Cost>>& hits) const {
+  bool StandsOut(SlotKey::Kind kind, uint32_t name, const std::vector<std::pair<uint32_t, OperatorCost>>& hits) const {
     std::vector<double> logs;
     for (const auto& d : deviations_) {
-      const auto names = ByName(d.step, kind);
+      const auto names = table_.Of(d.step, kind);
       const auto it = names.find(name);
       // A step without the operator is as calm as can be.
       const bool has = it != names.end() && it->second.cost > 0;
@@ -313,7 +265,7 @@ class Process {
     return ml::Quantile(hit_logs, 0.5) - std::max(calm, 0.0) >= 4 * spread;
   }
 
-  void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, Cost>>& hits,
+  void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, OperatorCost>>& hits,
                    const std::vector<double>& quiet, const std::vector<double>& total,
                    std::vector<Hypothesis>& out) const {
     if (hits.size() < kFewestRepeats) return;
@@ -344,7 +296,7 @@ class Process {
       if (c.top >= 0.5 * excess) concentrated += 1;
       rest += d.own - (kind == SlotKey::Kind::kOp ? c.cost : 0);
       rest_expected += d.expected - (kind == SlotKey::Kind::kOp ? c.expected : 0);
-      Worst(h, slot.total, slot.begin, slot.span, Normal(d.step).expected_total[c.top_slot], slot.key, false);
+      NoteWorst(h, {slot.total, slot.begin, slot.span, Normal(d.step).expected_total[c.top_slot], slot.key});
       log_chance += std::log(std::max(ml::UpperTail(std::min(excess / std::max(total[i], 1.0) / noise, 8.0)), 1e-12));
     }
     const auto n = static_cast<double>(hits.size());
@@ -398,7 +350,7 @@ class Process {
       const double whole = slot.key.kind == SlotKey::Kind::kGpu ? gpu_expected : d.expected;
       const double factor = slot.key.kind == SlotKey::Kind::kGpu ? kSlowKernel : kSlowPlace;
       if (excess < kMatters * whole || static_cast<double>(slot.cost) < factor * expected) continue;
-      if (slot.waits || IsWaiting(scene_.store.text(trace::StringId(slot.key.name)))) continue;
+      if (slot.waits || IsWaitingCall(scene_.store.text(trace::StringId(slot.key.name)))) continue;
       mine.push_back({i, k, excess, 1});
     }
     std::sort(excesses.begin(), excesses.end());
@@ -434,7 +386,7 @@ class Process {
       const Slot& slot = p.slots[hit.slot];
       const Nanos usual = Normal(d.step).expected[hit.slot];
       AddLoss(h, d.step, hit.excess, slot.begin, slot.begin + std::max(slot.largest, slot.cost));
-      Worst(h, slot.cost, slot.begin, slot.span, usual, slot.key, false);
+      NoteWorst(h, {slot.cost, slot.begin, slot.span, usual, slot.key});
       const bool gpu = place.kind == SlotKey::Kind::kGpu;
       rest += d.own - (gpu ? 0.0 : static_cast<double>(slot.cost));
       rest_expected += d.expected - (gpu ? 0.0 : static_cast<double>(usual));
@@ -481,7 +433,7 @@ class Process {
     for (const auto& [s, lost] : hits) {
       const trace::Step& step = scene_.trees.steps[s];
       AddLoss(h, s, lost, step.begin - Profile(s).gap, step.begin);
-      Worst(h, Profile(s).gap, step.begin - Profile(s).gap, kNoSpan, Normal(s).expected_gap, kGap, true);
+      NoteWorst(h, {Profile(s).gap, step.begin - Profile(s).gap, kNoSpan, Normal(s).expected_gap, kGap, true});
       if (!Normal(s).judged) continue;
       own += static_cast<double>(Profile(s).own());
       expected += static_cast<double>(Normal(s).expected_own);
@@ -517,11 +469,11 @@ class Process {
   const Scene& scene_;
   trace::ProcessRow row_;
   std::vector<uint32_t> all_;
+  OperatorTable table_;
   double processes_ = 1;
   std::vector<Deviation> deviations_;
   double typical_ = 0;
   double usual_top_ = 0;
-  mutable std::map<std::tuple<int, int64_t, uint32_t>, double> usual_calls_;  // memo of UsualCalls
   double opaque_spread_ = 0.1;  ///< of log(own / expected) over opaque steps
 };
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "locate/naming.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -50,10 +52,39 @@ bool HasMoreWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint3
   return !others.empty() && step.work > kMoreWork * ml::Quantile(others, 0.5);
 }
 
+/// True when the claim holds for the first steps of a process's trace and for nothing later. What runs for the first
+/// time loads code, compiles and fills caches; without a calm step before it a fault cannot be told from that.
+bool IsWarmUp(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const Hypothesis& h) {
+  constexpr uint32_t kFewSteps = 4;   // that a program warms up in,
+  constexpr uint32_t kSomeSteps = 8;  // or one in so many of those traced
+  const bool own = h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank && !h.in_gap;
+  if (!own || h.steps.empty()) return false;
+  const uint32_t process = h.process.value();
+  for (const auto& [first, last] : ranges) {
+    if (scene.trees.steps[first].process.value() != process) continue;
+    uint32_t judged = first;  // the first step that could be accused
+    while (judged < last && !scene.normals[judged].judged) ++judged;
+    const auto [low, high] = std::minmax_element(h.steps.begin(), h.steps.end());
+    return *low <= judged && *high - first <= std::max(kFewSteps, (last - first) / kSomeSteps);
+  }
+  return false;
+}
+
 }  // namespace
 
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
   const auto ranges = Processes(scene);
+  std::set<uint32_t> warming;
+  std::erase_if(claims, [&](const Hypothesis& h) {
+    if (!IsWarmUp(scene, ranges, h)) return false;
+    if (warming.insert(h.process.value()).second) {
+      notes.push_back({fmt::format("the first steps of {} take up to {:.0f} ms longer and no later one does: what runs "
+                                   "for the first time warms up",
+                                   ProcessName(scene.store, h.process), static_cast<double>(h.worst) / 1e6),
+                       h.onset, h.end});
+    }
+    return true;
+  });
   std::erase_if(claims, [&](const Hypothesis& h) {
     const bool left_late = h.trouble == Trouble::kPause && !h.collectives.empty();
     if (h.trouble != Trouble::kStarvation && h.trouble != Trouble::kLateRank && h.trouble != Trouble::kSlowTransfer &&

@@ -1,0 +1,170 @@
+#include "locate/stretch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "locate/level_shift.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+constexpr ShiftRule kRule{.least = 0.405, .spread_floor = 0.09, .least_z = 4, .fewest = 4, .separated = false};
+// Of a step without parts nothing says whether all of it is stretched; a growing context makes it longer too.
+constexpr double kLeastOfOnePart = 0.6;  // logarithm
+constexpr size_t kFewParts = 4;
+constexpr double kBroad = 0.6;           // of the normal time of these steps is in parts that are stretched
+constexpr double kStretchedSteps = 3.0;  // in all it costs at least this many typical steps
+constexpr double kLeastLost = 50e6;      // ns, and this: less is a busy machine's daily life
+constexpr double kLargePart = 0.01;      // of a step
+constexpr double kEven = 0.15;           // that parts differ more than usual and still are stretched alike
+
+class Search {
+ public:
+  Search(const Scene& scene, const std::vector<Deviation>& deviations) : scene_(scene), deviations_(deviations) {}
+
+  std::optional<Hypothesis> Find(Hypothesis h, double typical) {
+    std::vector<double> logs;
+    for (const Deviation& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
+    const Stretch at = HighestStretch(logs, kRule.least);
+    Compare(at);
+    const auto shift = TestStretch(logs_, compared_at_, kRule);
+    if (!shift) return std::nullopt;
+    std::vector<const Deviation*> hits;
+    std::vector<const Deviation*> others;
+    for (size_t k = 0; k < logs_.size(); ++k) {
+      const bool inside = k >= shift->at.first && k < shift->at.last;
+      if (!inside || logs_[k] >= shift->Middle()) (inside ? hits : others).push_back(&deviations_[compared_[k]]);
+    }
+    const double factor = std::exp(shift->by);
+    if (FewParts(hits) ? shift->by < kLeastOfOnePart : !IsBroad(hits, factor)) return std::nullopt;
+    AddAll(compared_[shift->at.first], compared_[shift->at.last - 1], *shift, h);
+    if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, kLeastLost)) return std::nullopt;
+    h.even = IsEven(hits, others);
+    h.false_alarm = shift->false_alarm;
+    return h;
+  }
+
+ private:
+  /// What makes steps equal, as far as it is known; a growing context changes sizes slowly.
+  using Shape = std::tuple<trace::StepKind, int64_t, int64_t, int64_t>;
+  Shape ShapeOf(const Deviation& d) const {
+    const trace::Step& step = scene_.trees.steps[d.step];
+    const int64_t size = step.new_tokens >= 0 || step.work <= 0 ? 0 : static_cast<int64_t>(10 * std::log(step.work));
+    return {step.kind, step.new_tokens, step.decode_requests, size};
+  }
+
+  /// Fills `logs_` with own time against that of equal steps outside the stretch. Steps that have none tell nothing.
+  void Compare(Stretch at) {
+    constexpr size_t kFewestEqual = 2;
+    std::map<Shape, std::vector<double>> outside;
+    for (size_t i = 0; i < deviations_.size(); ++i) {
+      if (i < at.first || i >= at.last) outside[ShapeOf(deviations_[i])].push_back(std::log(std::max(1.0, deviations_[i].own)));
+    }
+    std::map<Shape, double> usual;
+    for (const auto& [shape, logs] : outside) {
+      if (logs.size() >= kFewestEqual) usual[shape] = ml::Quantile(logs, 0.5);
+    }
+    for (size_t i = 0; i < deviations_.size(); ++i) {
+      if (i == at.first) compared_at_.first = logs_.size();
+      if (i == at.last) compared_at_.last = logs_.size();
+      const auto found = usual.find(ShapeOf(deviations_[i]));
+      if (found == usual.end()) continue;
+      logs_.push_back(std::log(std::max(1.0, deviations_[i].own)) - found->second);
+      compared_.push_back(static_cast<uint32_t>(i));
+    }
+    if (at.last == deviations_.size()) compared_at_.last = logs_.size();
+  }
+
+  /// All steps of the stretch but those that are seen to be as usual; of those that cannot be compared it is assumed
+  /// that they lost as large a part.
+  void AddAll(uint32_t first, uint32_t last, const LevelShift& shift, Hypothesis& h) const {
+    const double lost_part = 1 - std::exp(-shift.by);
+    size_t k = 0;
+    for (uint32_t i = first; i <= last; ++i) {
+      const Deviation& d = deviations_[i];
+      while (k < compared_.size() && compared_[k] < i) ++k;
+      const bool compared = k < compared_.size() && compared_[k] == i;
+      if (compared && logs_[k] < shift.Middle()) continue;
+      const double part = compared ? 1 - std::exp(shift.calm - logs_[k]) : lost_part;
+      Add(d, d.own * part, h);
+    }
+  }
+
+  void Add(const Deviation& d, double lost, Hypothesis& h) const {
+    const trace::Step& step = scene_.trees.steps[d.step];
+    AddLoss(h, d.step, lost + d.gap_lost, step.begin, step.end);
+    if (step.duration() <= h.worst) return;
+    h.worst = step.duration();
+    h.worst_begin = step.begin;
+    h.usual = static_cast<Nanos>(d.own - lost);
+  }
+
+  /// Logarithm of cost to normal of a step's parts that matter, with their normal time.
+  std::vector<std::pair<double, double>> Parts(const Deviation& d) const {
+    std::vector<std::pair<double, double>> parts;
+    const StepProfile& p = scene_.profiles[d.step];
+    for (size_t k = 0; k < p.slots.size(); ++k) {
+      const auto expected = static_cast<double>(scene_.normals[d.step].expected[k]);
+      const SlotKey::Kind kind = p.slots[k].key.kind;
+      if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || p.slots[k].waits) continue;
+      if (expected < kLargePart * d.expected) continue;
+      parts.emplace_back(std::log(std::max(static_cast<double>(p.slots[k].cost), 1.0) / expected), expected);
+    }
+    return parts;
+  }
+
+  bool FewParts(const std::vector<const Deviation*>& hits) const {
+    std::vector<double> counts;
+    for (const Deviation* d : hits) counts.push_back(static_cast<double>(Parts(*d).size()));
+    return ml::Quantile(counts, 0.5) < static_cast<double>(kFewParts);
+  }
+
+  /// Whether most of what these steps consist of is stretched by at least the root of the factor.
+  bool IsBroad(const std::vector<const Deviation*>& hits, double factor) const {
+    double all = 0;
+    double stretched = 0;
+    for (const Deviation* d : hits) {
+      for (const auto& [log, expected] : Parts(*d)) {
+        all += expected;
+        stretched += log >= 0.5 * std::log(factor) ? expected : 0;
+      }
+    }
+    return stretched >= kBroad * all;
+  }
+
+  double SpreadOfParts(const Deviation& d) const {
+    std::vector<double> logs;
+    for (const auto& part : Parts(d)) logs.push_back(part.first);
+    return ml::RobustScale(logs);
+  }
+
+  double TypicalSpread(const std::vector<const Deviation*>& steps) const {
+    std::vector<double> spreads;
+    for (const Deviation* d : steps) spreads.push_back(SpreadOfParts(*d));
+    return ml::Quantile(spreads, 0.5);
+  }
+
+  /// A slower processor stretches all alike; who shares one loses time here and there.
+  bool IsEven(const std::vector<const Deviation*>& hits, const std::vector<const Deviation*>& others) const {
+    return !FewParts(hits) && TypicalSpread(hits) <= TypicalSpread(others) + kEven;
+  }
+
+  const Scene& scene_;
+  const std::vector<Deviation>& deviations_;
+  std::vector<double> logs_;        ///< of own time to that of equal steps outside the stretch
+  std::vector<uint32_t> compared_;  ///< parallel: index of the deviation
+  Stretch compared_at_;             ///< the stretch, in `logs_`
+};
+
+}  // namespace
+
+std::optional<Hypothesis> FindStretch(const Scene& scene, Hypothesis start, const std::vector<Deviation>& deviations,
+                                      double typical) {
+  return Search(scene, deviations).Find(std::move(start), typical);
+}
+
+}  // namespace teller::locate
