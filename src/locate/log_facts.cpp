@@ -1,6 +1,7 @@
 #include "locate/log_facts.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <tuple>
 
@@ -79,6 +80,21 @@ void ResolveWorker(const LogFacts& facts, trace::Culprit& culprit) {
   if (Begins(name, "scheduler")) culprit.process = "scheduler";
 }
 
+/// Traces say which rank a process is where logs do not. Hosts number their processes each for itself: a number that two
+/// ranks have says nothing.
+void NoteTracedPids(const trace::Store& store, LogFacts& facts) {
+  std::map<int64_t, std::set<int>> ranks;
+  for (const trace::Process& process : store.processes) {
+    int64_t pid = 0;
+    const char* end = process.pid.data() + process.pid.size();
+    const auto read = std::from_chars(process.pid.data(), end, pid);
+    if (process.rank && read.ec == std::errc() && read.ptr == end && pid > 0) ranks[pid].insert(*process.rank);
+  }
+  for (const auto& [pid, of] : ranks) {
+    if (of.size() == 1) facts.rank_of_pid.emplace(pid, *of.begin());
+  }
+}
+
 }  // namespace
 
 LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signals) {
@@ -101,6 +117,7 @@ LogFacts GatherFacts(const trace::Store& store, const std::vector<Signal>& signa
       if (record.rank) facts.rank_of_pid[*record.pid] = *record.rank;
     }
   }
+  NoteTracedPids(store, facts);
   for (const auto& record : store.logs) NoteReport(record.message, reported[record.file.value()], facts);
   for (const auto& [file, ranks] : ranks_in_file) {
     if (ranks.size() == 1 && shared_files.count(file) == 0) facts.rank_of_file[file] = *ranks.begin();
@@ -167,6 +184,8 @@ trace::Culprit CulpritOf(const trace::Store& store, const LogFacts& facts, const
       culprit.rank = it->second;
     if (const auto it = facts.name_of_pid.find(*signal.pid); it != facts.name_of_pid.end())
       culprit.process = it->second;
+    else if (culprit.rank)
+      culprit.process = ProcessOfRank(facts, *culprit.rank);  // of a program's name there are several
   }
   const bool named = signal.rank || !signal.process.empty() || signal.pid;
   if (!named && record.source != LogSource::kKernel && signal.role != SignalRole::kDeath) {

@@ -29,6 +29,7 @@ constexpr size_t kLastWords = 2;              // records a dying process may sti
 constexpr size_t kVictims = 8;
 constexpr size_t kDevices = 256;  // findings; more devices than any host has
 constexpr size_t kNotes = 3;
+constexpr int kMostRanks = 4096;  // a larger world size is not believed
 
 bool Fatal(SignalRole role) {
   return role == SignalRole::kCause || role == SignalRole::kException || role == SignalRole::kDeath ||
@@ -217,6 +218,8 @@ class Incidents {
       text = "First in time, " + std::string(first->what) + (who.empty() ? "" : ": " + who) +
              (first->device.empty() ? "" : ", device " + first->device) + " " + mark + ".";
       if (finding.fault == FaultClass::kProcDeath && first->role != SignalRole::kCause) finding.view = "horizontal";
+      if (finding.fault == FaultClass::kProcDeath && Record(*first).source == LogSource::kKernel)
+        NameKilled(group, finding, text);
       if (first->fault == FaultClass::kGpuAppFault || first->fault == FaultClass::kGpuHwFault)
         finding.view = "horizontal";
     }
@@ -283,26 +286,41 @@ class Incidents {
     return out;
   }
 
+  /// Ranks that fell silent by `at` and do not complain of others. Who left a trace lived until it was written; who was
+  /// killed left none.
+  std::vector<int> SilentPeers(const std::vector<int>& survivors, Nanos at) const {
+    std::vector<int> silent = SilentRanks(facts_, at);
+    std::erase_if(silent, [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); });
+    if (silent.size() < 2 || facts_.traced.empty()) return silent;
+    std::vector<int> untraced;
+    std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced),
+                 [&](int r) { return facts_.traced.count(r) == 0; });
+    return untraced.size() == 1 ? untraced : silent;
+  }
+
+  /// The kernel names a process, the ranks complain afterwards that a peer is gone: it is the one that says nothing.
+  void NameKilled(const std::vector<const Signal*>& group, Finding& finding, std::string& text) const {
+    if (finding.culprit.rank) return;
+    std::set<int> quiet = facts_.ranks;
+    for (int rank = 0; rank < facts_.world_size && facts_.world_size <= kMostRanks; ++rank) quiet.insert(rank);
+    const size_t all = quiet.size();
+    for (const int rank : RanksOf(group)) quiet.erase(rank);
+    if (quiet.size() != 1 || all < 2) return;
+    finding.culprit.rank = *quiet.begin();
+    finding.culprit.process = ProcessOfRank(facts_, *quiet.begin());
+    text += " Of " + std::to_string(all) + " ranks only " + std::to_string(*quiet.begin()) +
+            " does not complain that a peer is gone.";
+  }
+
   /// Which rank is gone? The one that fell silent; a survivor's line may name an innocent one.
   std::string LostPeer(const std::vector<const Signal*>& group, Finding& finding, const std::string& mark) {
     const std::vector<int> survivors = RanksOf(group);
-    auto silent = SilentRanks(facts_, finding.onset);
-    silent.erase(
-        std::remove_if(silent.begin(), silent.end(),
-                       [&](int r) { return std::find(survivors.begin(), survivors.end(), r) != survivors.end(); }),
-        silent.end());
+    const std::vector<int> silent = SilentPeers(survivors, finding.onset);
     finding.view = "horizontal";
     const std::string who = Who(finding.culprit);
     finding.culprit.rank.reset();
     finding.culprit.process.clear();
     std::string text = (who.empty() ? "A rank" : who) + " lost its connection to a peer " + mark + ".";
-    if (silent.size() > 1) {
-      // Who left a trace lived until it was written; who was killed left none.
-      std::vector<int> untraced;
-      std::copy_if(silent.begin(), silent.end(), std::back_inserter(untraced),
-                   [&](int r) { return facts_.traced.count(r) == 0; });
-      if (!facts_.traced.empty() && untraced.size() == 1) silent = untraced;
-    }
     if (silent.empty() && BlameEarlyLeaver(survivors, finding, text)) return text;
     if (silent.size() != 1) {
       finding.false_alarm_probability = 8e-3;
@@ -328,7 +346,8 @@ class Incidents {
   void JudgeKernel(const Signal& first, const std::vector<const Signal*>& group, Finding& finding,
                    std::string& text) const {
     if (first.fault == FaultClass::kProcDeath && !facts_.kernel_only) {
-      const bool ours = first.pid && facts_.name_of_pid.count(*first.pid) > 0;
+      const bool ours =
+          first.pid && (facts_.name_of_pid.count(*first.pid) > 0 || facts_.rank_of_pid.count(*first.pid) > 0);
       const bool complained = std::any_of(group.begin(), group.end(),
                                           [&](const Signal* s) { return Record(*s).source != LogSource::kKernel; });
       if (!ours && !complained) finding.false_alarm_probability = 0.03;
