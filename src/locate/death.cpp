@@ -13,7 +13,7 @@ namespace {
 
 using trace::Finding;
 
-constexpr int kLargestWorld = 100'000;                 // a hostile world_size must not be counted through
+constexpr int kLargestWorld = 100'000;                // a hostile world_size must not be counted through
 constexpr trace::Nanos kLogClock = 2 * base::kMilli;  // stamps of logs are cut off to milliseconds
 
 /// A death whose rank no log names: the one rank of the job that left no trace, where all others did.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "locate/device_calls.hpp"
 #include "locate/naming.hpp"
 
 namespace teller::locate {
@@ -146,8 +148,8 @@ class Writer {
 
   void SlowOperator() {
     const bool gpu = h_.slot.kind == SlotKey::Kind::kGpu;
-    Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostCpuBound, 0.1}});
     finding_.culprit.layer = gpu ? "kernel" : "op";
+    const std::string_view why = gpu ? SlowKernel() : SlowOnTheHost();
     finding_.culprit.op = std::string(store_.name(h_.span));
     if (!h_.whole_operator) finding_.culprit.module = ModuleAt(store_, h_.span);
     const trace::GraphOrigin* origin = nullptr;
@@ -171,6 +173,69 @@ class Writer {
         worst, Ms(h_.lost),
         h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps",
         rest, Without());
+    finding_.explanation += why;
+  }
+
+  /// Class of a kernel that takes longer. Returns what is to be said of it.
+  std::string_view SlowKernel() {
+    if (!WorkMovedHere()) {
+      Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostCpuBound, 0.1}});
+      return {};
+    }
+    Class(FaultClass::kMoeSkew, {{FaultClass::kStragglerRank, 0.3}, {FaultClass::kKernelRegression, 0.2}});
+    return " On the other ranks the same kernel is not slow in these steps, so more of the routed work lies on this one.";
+  }
+
+  /// True when the kernel takes clearly less time than usual on most other ranks meanwhile, or is the one that computes
+  /// what was routed here and takes no longer there: a slower kernel would be slow on all of them.
+  bool WorkMovedHere() const {
+    constexpr double kLess = 0.85;                         // of the usual
+    constexpr std::array<std::string_view, 5> kRouted = {"moe", "Moe", "MoE", "expert", "grouped_gemm"};
+    std::map<uint32_t, std::pair<double, double>> others;  // process -> (cost, expected)
+    for (const uint32_t mine : h_.steps) {
+      const trace::Step& step = scene_.trees.steps[mine];
+      for (uint32_t s = 0; s < scene_.trees.steps.size(); ++s) {
+        const trace::Step& theirs = scene_.trees.steps[s];
+        if (theirs.process == h_.process || theirs.index != step.index || !theirs.rank || !scene_.normals[s].judged)
+          continue;
+        auto& [cost, expected] = others[theirs.process.value()];
+        for (size_t k = 0; k < scene_.profiles[s].slots.size(); ++k) {
+          const Slot& slot = scene_.profiles[s].slots[k];
+          if (slot.key.kind != h_.slot.kind || slot.key.name != h_.slot.name) continue;
+          cost += static_cast<double>(slot.cost);
+          expected += static_cast<double>(scene_.normals[s].expected[k]);
+        }
+      }
+    }
+    const std::string_view name = store_.name(h_.span);
+    const bool routed = std::any_of(kRouted.begin(), kRouted.end(),
+                                    [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+    size_t not_longer = 0;
+    for (const auto& [process, sums] : others) {
+      not_longer += sums.second > 0 && sums.first < (routed ? 1.1 : kLess) * sums.second ? 1 : 0;
+    }
+    return !others.empty() && 4 * not_longer > 3 * others.size();
+  }
+
+  /// Class of an operator whose time on the host is long: where it launches work, its own length is the host's.
+  std::string_view SlowOnTheHost() {
+    switch (ReadHostCause(scene_, h_)) {
+      case HostCause::kComputes:
+        Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.2}, {FaultClass::kHostCpuBound, 0.1}});
+        return {};
+      case HostCause::kHost:
+        Class(FaultClass::kHostCpuBound, {{FaultClass::kStragglerRank, 0.3}, {FaultClass::kCpuStarved, 0.15}});
+        return " It launches work on the device; what took longer is the host's part of it.";
+      case HostCause::kHiddenSync:
+        Class(FaultClass::kHiddenSync, {{FaultClass::kHostCpuBound, 0.3}});
+        finding_.culprit.layer = "cuda_api";
+        return " In these steps the host waits for the device again and again, which equal steps do not.";
+      case HostCause::kGraphFallback:
+        Class(FaultClass::kGraphFallback, {{FaultClass::kHostCpuBound, 0.3}});
+        finding_.culprit.layer = "python";
+        return " In these steps kernels are launched one by one where equal steps replay a graph.";
+    }
+    return {};
   }
 
   /// Whence the module of a replayed kernel is known.

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "ml/gmm.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -15,12 +14,13 @@ constexpr double kUpper = 0.9;       // quantile of the calm values that their u
 constexpr double kUpperZ = 1.2816;   // of the normal distribution
 constexpr double kMost = 0.2;        // share of a stretch's values that may be lower than it asks for
 constexpr double kLongest = 0.67;    // of the series: beyond that nobody knows which of the two levels is the calm one
-constexpr double kMostZ = 6;         // no single value proves more
-constexpr double kObservations = 3;  // successive values that count as one
-constexpr size_t kBefore = 2;        // calm values that have to come first: what is slow from the start may be warming up
-constexpr size_t kMany = 12;         // values of a stretch that make up for a smaller distance...
-constexpr double kManyZ = 0.6;       // ... of this part of what is asked for otherwise...
-constexpr double kManyBy = 1.5;      // ... if it is so many times the least one
+constexpr double kTail = 3;          // values so many spreads up are as rare as that power says: the tail is heavy
+constexpr double kMostZ = 20;        // no single value proves more
+constexpr double kObservations = 2;  // successive values that count as one
+constexpr size_t kBefore = 2;    // calm values that have to come first: what is slow from the start may be warming up
+constexpr size_t kMany = 12;     // values of a stretch that make up for a smaller distance...
+constexpr double kManyZ = 0.6;   // ... of this part of what is asked for otherwise...
+constexpr double kManyBy = 1.5;  // ... if it is so many times the least one
 
 }  // namespace
 
@@ -62,11 +62,13 @@ std::optional<LevelShift> TestStretch(std::span<const double> logs, Stretch at, 
   const double below = rule.separated ? *std::max_element(outside.begin(), outside.end()) : upper;
   if (ml::Quantile(inside, rule.separated ? 0.1 : kMost) <= std::max(below, shift.calm + rule.least / 2))
     return std::nullopt;
+  const double uneven = ml::Quantile(inside, kUpper) - ml::Quantile(inside, 1 - kUpper);
+  if (rule.most_uneven > 0 && uneven > rule.most_uneven * shift.spread) return std::nullopt;
   double log_chance = 0;
-  for (const double x : inside) {
-    log_chance += std::log(ml::UpperTail(std::clamp((x - shift.calm) / shift.spread, 0.0, kMostZ)));
-  }
-  const double stretches = static_cast<double>(logs.size());
+  for (const double x : inside)
+    log_chance -= kTail * std::log(std::clamp((x - shift.calm) / shift.spread, 1.0, kMostZ));
+  // It may begin and end anywhere.
+  const auto stretches = 3 * static_cast<double>(logs.size());
   shift.false_alarm = std::clamp(stretches * std::exp(log_chance / kObservations), 1e-9, 1.0);
   return shift;
 }

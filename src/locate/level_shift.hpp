@@ -30,6 +30,7 @@ struct ShiftRule {
   double spread_floor = 0;  ///< values vary at least this much, even where few of them happen to agree
   double least_z = 4;       ///< `by` in spreads
   size_t fewest = 4;        ///< values in the stretch, and one more outside
+  double most_uneven = 0;   ///< eight of ten values of the stretch lie within so many spreads; 0: it does not matter
   bool separated = false;   ///< nine of ten values of the stretch lie above every other one, not only above most
 };
 

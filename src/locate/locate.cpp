@@ -163,8 +163,8 @@ bool SomeStepsAreLong(const trace::Trees& trees) {
 /// The share of them that is long; 0 where they hardly differ or sizes are known.
 double LongWithoutSizes(const trace::Trees& trees) {
   constexpr size_t kFewest = 6;
-  constexpr Nanos kLonger = 3;        // times the usual
-  constexpr Nanos kMost = 5;          // of the time, one part in so many: less is a busy machine
+  constexpr Nanos kLonger = 3;  // times the usual
+  constexpr Nanos kMost = 5;    // of the time, one part in so many: less is a busy machine
   std::map<uint32_t, std::vector<Nanos>> processes;
   for (const trace::Step& step : trees.steps) {
     if (step.new_tokens >= 0 || step.work >= 0) return 0;

@@ -26,12 +26,16 @@ struct Plan {
   int slow_layer = -1;  ///< -1: the rank as a whole, where stretch > 1
   double factor = 1;
   double stretch = 1;
-  Nanos pause = 0;         ///< once, in the middle of the run
-  Nanos transfer = 0;      ///< added to every collective from the middle on
-  Nanos gap = 0;           ///< added to gaps from the middle on, all ranks
-  int prefill_step = -1;   ///< one step with 40 times the tokens
-  bool ring = false;       ///< the all-reduce passes its parts around: every hop waits for the one before
-  int slow_sender = -1;    ///< ring: from the middle on, what this rank sends to the next one takes `hop` longer a part
+  bool even = false;  ///< the stretch is the same everywhere
+  double small_factor =
+      0;                  ///< above 0: layers end with a small operator, which takes so many times as long in the fault
+  Nanos warm_up = 0;      ///< added to one operator of every rank in the two steps after the first
+  Nanos pause = 0;        ///< once, in the middle of the run
+  Nanos transfer = 0;     ///< added to every collective from the middle on
+  Nanos gap = 0;          ///< added to gaps from the middle on, all ranks
+  int prefill_step = -1;  ///< one step with 40 times the tokens
+  bool ring = false;      ///< the all-reduce passes its parts around: every hop waits for the one before
+  int slow_sender = -1;   ///< ring: from the middle on, what this rank sends to the next one takes `hop` longer a part
   bool both_ways = false;  ///< ring: what it receives too
   Nanos hop = 0;
   Nanos clock_skew = 0;  ///< of the last rank
@@ -73,7 +77,12 @@ class Simulation {
     double cost = us * Noise() * 1000;
     const bool mine = static_cast<int>(r) == plan_.slow_rank && InFault(s);
     if (mine && layer == plan_.slow_layer && std::string_view(name) == "aten::mm") cost *= plan_.factor;
-    if (mine && plan_.slow_layer < 0 && plan_.stretch > 1) cost *= plan_.stretch * (0.3 + 1.4 * rng_.Unit());
+    if (mine && plan_.slow_layer < 0 && plan_.stretch > 1) {
+      cost *= plan_.stretch * (plan_.even ? 1.0 : 0.3 + 1.4 * rng_.Unit());
+    }
+    if (mine && std::string_view(name) == "aten::silu") cost *= plan_.small_factor;
+    if (s >= 1 && s <= 2 && layer == 2 && std::string_view(name) == "aten::add")
+      cost += static_cast<double>(plan_.warm_up);
     if (rng_.Unit() < plan_.preempted) cost += 4e6 * rng_.Unit();
     if (mine && s == plan_.steps / 2 + 2 && layer == 2 && std::string_view(name) == "aten::add")
       cost += static_cast<double>(plan_.pause);
@@ -121,6 +130,7 @@ class Simulation {
         Op(r, s, layer, "aten::layer_norm", 150, size);
         Op(r, s, layer, "aten::mm", 600 * size, size);
         Op(r, s, layer, "aten::add", 100, size);
+        if (plan_.small_factor > 0) Op(r, s, layer, "aten::silu", 30, size);
         last = std::max(last, clock_[r]);
       }
       const Nanos end = last + static_cast<Nanos>(400'000 * Noise()) + (InFault(s) ? plan_.transfer : 0);
@@ -235,6 +245,51 @@ TEST(Locate, AStretchedRankIsStarvedAndNoOperatorIsBlamed) {
              diagnosis.findings.front().culprit.rank == plan.slow_rank;
   }
   EXPECT_GE(right, 34);
+}
+
+TEST(Locate, ARankThatIsSlowerThroughoutStraggles) {
+  int right = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.noise = 0.05;
+    plan.preempted = 0;
+    plan.stretch = 2;
+    plan.even = true;
+    plan.steps = 60;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    if (diagnosis.findings.empty()) continue;
+    const auto& top = diagnosis.findings.front();
+    right += top.fault == FaultClass::kStragglerRank && top.culprit.rank == plan.slow_rank && top.steps.size() >= 25;
+  }
+  EXPECT_GE(right, 38);
+}
+
+TEST(Locate, ASmallOperatorThatIsSeveralTimesSlowerIsFound) {
+  int right = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.noise = 0.05;
+    plan.preempted = 0;
+    plan.small_factor = 4;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    if (diagnosis.findings.empty()) continue;
+    const auto& top = diagnosis.findings.front();
+    right += top.fault == FaultClass::kKernelRegression && top.culprit.op == "aten::silu" &&
+             top.culprit.rank == plan.slow_rank;
+  }
+  EXPECT_GE(right, 38);
+}
+
+TEST(Locate, WarmUpIsANoteAndNoFault) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Plan plan;
+    plan.warm_up = 40 * base::kMilli;
+    const auto diagnosis = Simulation(plan, seed).Diagnose();
+    EXPECT_EQ(diagnosis.status, VerdictStatus::kNormal) << seed;
+    EXPECT_FALSE(diagnosis.notes.empty()) << seed;
+  }
 }
 
 TEST(Locate, ASlowLinkIsNoLateRank) {

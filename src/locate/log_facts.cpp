@@ -80,8 +80,8 @@ void ResolveWorker(const LogFacts& facts, trace::Culprit& culprit) {
   if (Begins(name, "scheduler")) culprit.process = "scheduler";
 }
 
-/// Traces say which rank a process is where logs do not. Hosts number their processes each for itself: a number that two
-/// ranks have says nothing.
+/// Traces say which rank a process is where logs do not. Hosts number their processes each for itself: a number that
+/// two ranks have says nothing.
 void NoteTracedPids(const trace::Store& store, LogFacts& facts) {
   std::map<int64_t, std::set<int>> ranks;
   for (const trace::Process& process : store.processes) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ml/robust.hpp"
-#include "tree/collectives.hpp"
 
 namespace teller::locate {
 
@@ -15,10 +14,6 @@ constexpr size_t kFewestSteps = 6;  // that know how often an operator is called
 constexpr double kNotTold = 1e18;   // calls
 
 }  // namespace
-
-bool IsWaitingCall(std::string_view name) {
-  return tree::IsCommunicationName(name) || name.find("Synchronize") != std::string_view::npos;
-}
 
 OperatorCosts OperatorTable::Of(uint32_t s, SlotKey::Kind kind) const {
   OperatorCosts names;
@@ -68,8 +63,8 @@ size_t OperatorTable::Calls(uint32_t s, uint32_t name) const {
   const auto& slots = scene_.profiles[s].slots;
   const auto by_name = [](const Slot& slot, uint32_t n) { return slot.key.name < n; };
   size_t calls = 0;
-  for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name);
-       it != slots.end() && it->key.name == name; ++it) {
+  for (auto it = std::lower_bound(slots.begin(), slots.end(), name, by_name); it != slots.end() && it->key.name == name;
+       ++it) {
     calls += it->key.kind == SlotKey::Kind::kOp;
   }
   return calls;

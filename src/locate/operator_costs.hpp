@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -40,8 +39,5 @@ class OperatorTable {
   const std::vector<uint32_t>& steps_;
   mutable std::map<std::tuple<int, int64_t, uint32_t>, double> usual_calls_;  ///< memo of UsualCalls
 };
-
-/// Calls that only wait for others: their length says nothing about themselves.
-bool IsWaitingCall(std::string_view name);
 
 }  // namespace teller::locate

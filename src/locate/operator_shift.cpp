@@ -10,7 +10,8 @@ namespace teller::locate {
 
 namespace {
 
-constexpr ShiftRule kRule{.least = 0.693, .spread_floor = 0.12, .least_z = 5, .fewest = 4, .separated = true};
+constexpr ShiftRule kRule{
+    .least = 0.693, .spread_floor = 0.12, .least_z = 5, .fewest = 4, .most_uneven = 3, .separated = true};
 constexpr double kFelt = 0.02;   // of the steps' time: less is nobody's trouble
 constexpr double kEqual = 0.75;  // of the largest excess: the innermost of such operators is the one
 constexpr double kOnePlace = 0.5;
@@ -99,8 +100,8 @@ class Search {
     for (const auto& [i, c] : hits) {
       if (c.top >= kOnePlace * c.excess()) ++places[scene_.profiles[deviations_[i].step].slots[c.top_slot].key];
     }
-    h.whole_operator = std::none_of(places.begin(), places.end(),
-                                    [&](const auto& place) { return 2 * place.second > hits.size(); });
+    h.whole_operator =
+        std::none_of(places.begin(), places.end(), [&](const auto& place) { return 2 * place.second > hits.size(); });
     double rest = 0;
     double rest_expected = 0;
     for (const auto& [i, c] : hits) {

@@ -297,6 +297,10 @@ void AddGpuSlots(const trace::Store& store, const trace::Trees& trees, std::vect
 
 }  // namespace
 
+bool IsWaitingCall(std::string_view name) {
+  return tree::IsCommunicationName(name) || name.find("Synchronize") != std::string_view::npos;
+}
+
 bool GapIsStall(const std::vector<Step>& steps, size_t i) {
   if (i == 0 || steps[i - 1].process != steps[i].process) return false;
   const Step& before = steps[i - 1];
@@ -332,7 +336,13 @@ std::vector<StepProfile> ProfileSteps(const trace::Store& store, const trace::Tr
     profile.step = i;
     const Step& step = trees.steps[i];
     if (const trace::TrackRow lane = LaneOf(store, step); lane.valid()) Splitter(store, comm, profile).Run(step, lane);
-    if (GapIsStall(trees.steps, i)) profile.gap = std::max<Nanos>(0, step.gap_before);
+    if (GapIsStall(trees.steps, i)) {
+      // A collective between two steps is waited for there as in a step.
+      Nanos wait = 0;
+      Nanos transfer = 0;
+      comm.Overlap(step.process.value(), step.begin - std::max<Nanos>(0, step.gap_before), step.begin, wait, transfer);
+      profile.gap = std::max<Nanos>(0, step.gap_before - wait - transfer);
+    }
   }
   MarkOpaque(trees, profiles);
   AddGpuSlots(store, trees, profiles);

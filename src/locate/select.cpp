@@ -85,6 +85,9 @@ bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
     if (IsPartOfStarvation(scene, a, b)) return false;
     if (Specific(a.trouble) > Specific(b.trouble) && Beats(scene, a, b)) return true;
     if (Specific(b.trouble) > Specific(a.trouble) && Beats(scene, b, a)) return false;
+    // Two searches may find the same: the one of which less is left to chance stays.
+    if (a.lost == b.lost && a.trouble == b.trouble)
+      return a.false_alarm < b.false_alarm || (a.false_alarm == b.false_alarm && &a < &b);
     return a.lost > b.lost || (a.lost == b.lost && Specific(a.trouble) > Specific(b.trouble));
   }
   if (IsOwn(a) && !IsOwn(b)) return 2 * a.lost >= b.lost;

@@ -28,7 +28,10 @@ class Search {
 
   std::optional<Hypothesis> Find(Hypothesis h, double typical) {
     std::vector<double> logs;
-    for (const Deviation& d : deviations_) logs.push_back(std::log(std::max(d.ratio, 0.05)));
+    for (const Deviation& d : deviations_) {
+      own_.push_back(OwnTime(d));
+      logs.push_back(std::log(own_.back() / OwnExpected(d)));
+    }
     const Stretch at = HighestStretch(logs, kRule.least);
     Compare(at);
     const auto shift = TestStretch(logs_, compared_at_, kRule);
@@ -42,13 +45,22 @@ class Search {
     const double factor = std::exp(shift->by);
     if (FewParts(hits) ? shift->by < kLeastOfOnePart : !IsBroad(hits, factor)) return std::nullopt;
     AddAll(compared_[shift->at.first], compared_[shift->at.last - 1], *shift, h);
-    if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, kLeastLost)) return std::nullopt;
+    if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, kLeastLost) || !Matters(h))
+      return std::nullopt;
     h.even = IsEven(hits, others);
     h.false_alarm = shift->false_alarm;
     return h;
   }
 
  private:
+  /// Of a step that waits for the device most of the time, the host's part may double and nobody feels it.
+  bool Matters(const Hypothesis& h) const {
+    constexpr Nanos kPart = 7;  // of the steps' time, one in so many
+    Nanos all = 0;
+    for (const uint32_t s : h.steps) all += scene_.trees.steps[s].duration() / kPart;
+    return h.lost >= all;
+  }
+
   /// What makes steps equal, as far as it is known; a growing context changes sizes slowly.
   using Shape = std::tuple<trace::StepKind, int64_t, int64_t, int64_t>;
   Shape ShapeOf(const Deviation& d) const {
@@ -62,7 +74,7 @@ class Search {
     constexpr size_t kFewestEqual = 2;
     std::map<Shape, std::vector<double>> outside;
     for (size_t i = 0; i < deviations_.size(); ++i) {
-      if (i < at.first || i >= at.last) outside[ShapeOf(deviations_[i])].push_back(std::log(std::max(1.0, deviations_[i].own)));
+      if (i < at.first || i >= at.last) outside[ShapeOf(deviations_[i])].push_back(std::log(own_[i]));
     }
     std::map<Shape, double> usual;
     for (const auto& [shape, logs] : outside) {
@@ -73,7 +85,7 @@ class Search {
       if (i == at.last) compared_at_.last = logs_.size();
       const auto found = usual.find(ShapeOf(deviations_[i]));
       if (found == usual.end()) continue;
-      logs_.push_back(std::log(std::max(1.0, deviations_[i].own)) - found->second);
+      logs_.push_back(std::log(own_[i]) - found->second);
       compared_.push_back(static_cast<uint32_t>(i));
     }
     if (at.last == deviations_.size()) compared_at_.last = logs_.size();
@@ -90,7 +102,7 @@ class Search {
       const bool compared = k < compared_.size() && compared_[k] == i;
       if (compared && logs_[k] < shift.Middle()) continue;
       const double part = compared ? 1 - std::exp(shift.calm - logs_[k]) : lost_part;
-      Add(d, d.own * part, h);
+      Add(d, own_[i] * part, h);
     }
   }
 
@@ -100,7 +112,34 @@ class Search {
     if (step.duration() <= h.worst) return;
     h.worst = step.duration();
     h.worst_begin = step.begin;
-    h.usual = static_cast<Nanos>(d.own - lost);
+    h.usual = step.duration() - static_cast<Nanos>(lost);
+  }
+
+  /// Waiting for the device, which waits for other ranks, is no time of the process's own; a copy may wait as well.
+  bool Waits(const Slot& slot) const {
+    const std::string_view name = scene_.store.text(trace::StringId(slot.key.name));
+    const bool copies = slot.span != kNoSpan && trace::IsApiCall(scene_.store.kind(slot.span)) &&
+                        name.find("emcpy") != std::string_view::npos;
+    return slot.waits || copies || IsWaitingCall(name);
+  }
+
+  double OwnExpected(const Deviation& d) const {
+    double own = 0;
+    const auto& slots = scene_.profiles[d.step].slots;
+    for (size_t k = 0; k < slots.size(); ++k) {
+      const bool here = slots[k].key.kind == SlotKey::Kind::kOp || slots[k].key.kind == SlotKey::Kind::kHost;
+      if (here && !Waits(slots[k])) own += static_cast<double>(scene_.normals[d.step].expected[k]);
+    }
+    return std::max(own, 1.0);
+  }
+
+  double OwnTime(const Deviation& d) const {
+    double own = 0;
+    for (const Slot& slot : scene_.profiles[d.step].slots) {
+      const bool here = slot.key.kind == SlotKey::Kind::kOp || slot.key.kind == SlotKey::Kind::kHost;
+      if (here && !Waits(slot)) own += static_cast<double>(slot.cost);
+    }
+    return std::max(own, 1.0);
   }
 
   /// Logarithm of cost to normal of a step's parts that matter, with their normal time.
@@ -110,7 +149,7 @@ class Search {
     for (size_t k = 0; k < p.slots.size(); ++k) {
       const auto expected = static_cast<double>(scene_.normals[d.step].expected[k]);
       const SlotKey::Kind kind = p.slots[k].key.kind;
-      if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || p.slots[k].waits) continue;
+      if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || Waits(p.slots[k])) continue;
       if (expected < kLargePart * d.expected) continue;
       parts.emplace_back(std::log(std::max(static_cast<double>(p.slots[k].cost), 1.0) / expected), expected);
     }
@@ -155,6 +194,7 @@ class Search {
 
   const Scene& scene_;
   const std::vector<Deviation>& deviations_;
+  std::vector<double> own_;         ///< parallel to the deviations: time that is the process's own, ns
   std::vector<double> logs_;        ///< of own time to that of equal steps outside the stretch
   std::vector<uint32_t> compared_;  ///< parallel: index of the deviation
   Stretch compared_at_;             ///< the stretch, in `logs_`

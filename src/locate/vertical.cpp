@@ -216,7 +216,7 @@ class Process {
   void SearchOperators(std::vector<Hypothesis>& out) const {
     for (const auto kind : {SlotKey::Kind::kOp, SlotKey::Kind::kGpu}) {
       std::map<uint32_t, std::vector<std::pair<uint32_t, OperatorCost>>> hits;  // name -> (deviation index, cost)
-      std::vector<double> quiet;                                        // largest excess share of steps without a hit
+      std::vector<double> quiet;  // largest excess share of steps without a hit
       std::vector<double> total(deviations_.size(), 0);
       for (uint32_t i = 0; i < deviations_.size(); ++i) {
         const auto names = table_.Of(deviations_[i].step, kind);
