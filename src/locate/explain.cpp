@@ -183,13 +183,14 @@ class Writer {
       return {};
     }
     Class(FaultClass::kMoeSkew, {{FaultClass::kStragglerRank, 0.3}, {FaultClass::kKernelRegression, 0.2}});
-    return " On the other ranks the same kernel is not slow in these steps, so more of the routed work lies on this one.";
+    return " On the other ranks the same kernel is not slow in these steps, so more of the routed work lies on this "
+           "one.";
   }
 
   /// True when the kernel takes clearly less time than usual on most other ranks meanwhile, or is the one that computes
   /// what was routed here and takes no longer there: a slower kernel would be slow on all of them.
   bool WorkMovedHere() const {
-    constexpr double kLess = 0.85;                         // of the usual
+    constexpr double kLess = 0.85;  // of the usual
     constexpr std::array<std::string_view, 5> kRouted = {"moe", "Moe", "MoE", "expert", "grouped_gemm"};
     std::map<uint32_t, std::pair<double, double>> others;  // process -> (cost, expected)
     for (const uint32_t mine : h_.steps) {

@@ -287,7 +287,7 @@ TEST(Locate, WarmUpIsANoteAndNoFault) {
     Plan plan;
     plan.warm_up = 40 * base::kMilli;
     const auto diagnosis = Simulation(plan, seed).Diagnose();
-    EXPECT_EQ(diagnosis.status, VerdictStatus::kNormal) << seed;
+    EXPECT_EQ(diagnosis.status, VerdictStatus::kNormal) << seed << ": " << diagnosis.summary;
     EXPECT_FALSE(diagnosis.notes.empty()) << seed;
   }
 }

@@ -30,6 +30,9 @@ constexpr double kStretched = 2.5;   // steps beside gaps that are this much lon
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
 constexpr Nanos kPauseFloor = 60 * base::kMilli;
+// A pause inside a step is at least this part of what the step takes.
+constexpr double kInside = 0.7;
+constexpr double kInsideOfUnlike = 2.0;
 // Repeated trouble shows in at least this many steps.
 constexpr size_t kFewestRepeats = 3;
 const SlotKey kGap{0, 0, SlotKey::Kind::kGap};
@@ -141,8 +144,10 @@ class Process {
       const auto found = judged.find(s);
       if (found == judged.end()) continue;
       const Deviation& d = *found->second;
-      // Of an opaque step only the whole is known: it must stand out from how much such steps vary.
-      const bool stands_out = p.opaque ? std::log(d.ratio) >= 5 * opaque_spread_ : d.top >= 0.7 * d.expected;
+      // Of an opaque step only the whole is known: it must stand out from how much such steps vary. What is normal for
+      // a step without equals is a guess from others.
+      const double most = Normal(s).same_shape ? kInside : kInsideOfUnlike;
+      const bool stands_out = p.opaque ? std::log(d.ratio) >= 5 * opaque_spread_ : d.top >= most * d.expected;
       if (d.top < floor || d.top < 0.6 * d.lost || !stands_out) {
         others.push_back(&d);
         continue;

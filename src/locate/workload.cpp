@@ -52,11 +52,12 @@ bool HasMoreWork(const Scene& scene, const std::vector<std::pair<uint32_t, uint3
   return !others.empty() && step.work > kMoreWork * ml::Quantile(others, 0.5);
 }
 
-/// True when the claim holds for the first steps of a process's trace and for nothing later. What runs for the first
-/// time loads code, compiles and fills caches; without a calm step before it a fault cannot be told from that.
+/// True when the claim holds for the first steps of a process's trace and for hardly anything later. What runs for the
+/// first time loads code, compiles and fills caches; without a calm step before it a fault cannot be told from that.
 bool IsWarmUp(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, const Hypothesis& h) {
   constexpr uint32_t kFewSteps = 4;   // that a program warms up in,
   constexpr uint32_t kSomeSteps = 8;  // or one in so many of those traced
+  constexpr double kNearlyAll = 0.9;  // of what is lost; a busy machine adds a little elsewhere
   const bool own = h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank && !h.in_gap;
   if (!own || h.steps.empty()) return false;
   const uint32_t process = h.process.value();
@@ -64,8 +65,14 @@ bool IsWarmUp(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t
     if (scene.trees.steps[first].process.value() != process) continue;
     uint32_t judged = first;  // the first step that could be accused
     while (judged < last && !scene.normals[judged].judged) ++judged;
-    const auto [low, high] = std::minmax_element(h.steps.begin(), h.steps.end());
-    return *low <= judged && *high - first <= std::max(kFewSteps, (last - first) / kSomeSteps);
+    const uint32_t warm = first + std::max(kFewSteps, (last - first) / kSomeSteps);
+    bool from_the_start = false;
+    Nanos inside = 0;
+    for (size_t i = 0; i < h.steps.size(); ++i) {
+      from_the_start = from_the_start || h.steps[i] <= judged;
+      inside += h.steps[i] <= warm ? h.lost_in[i] : 0;
+    }
+    return from_the_start && static_cast<double>(inside) >= kNearlyAll * static_cast<double>(h.lost);
   }
   return false;
 }
