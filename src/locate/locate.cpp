@@ -16,6 +16,7 @@
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
 #include "locate/log_cause.hpp"
+#include "locate/look_alikes.hpp"
 #include "locate/not_given.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
@@ -258,6 +259,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
   DropExplained(scene, claims, diagnosis.notes);
+  DropLookAlikes(scene, claims, diagnosis.notes);
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {

@@ -1,0 +1,97 @@
+#include "locate/look_alikes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace teller::locate {
+namespace {
+
+/// One process with steps one after the other.
+struct Traced {
+  trace::Store store;
+  trace::Trees trees;
+  std::vector<StepProfile> profiles;
+  std::vector<StepNormal> normals;
+  std::vector<trace::Note> notes;
+
+  Traced() { store.processes.resize(2); }
+  void Step(trace::StepKind kind, int64_t tokens, int64_t prompts, uint32_t process = 0) {
+    trace::Step step;
+    step.process = trace::ProcessRow(process);
+    step.kind = kind;
+    step.new_tokens = tokens;
+    step.prefill_requests = prompts;
+    step.begin = static_cast<Nanos>(trees.steps.size()) * 20'000'000;
+    step.end = step.begin + 15'000'000;
+    trees.steps.push_back(step);
+  }
+  /// What is left of a claim.
+  size_t Left(Hypothesis h) {
+    h.process = trace::ProcessRow(0);
+    std::vector<Hypothesis> claims = {std::move(h)};
+    DropLookAlikes(Scene{store, trees, profiles, normals}, claims, notes);
+    return claims.size();
+  }
+};
+
+Hypothesis Pause(Nanos length, std::vector<uint32_t> steps = {1}) {
+  Hypothesis h;
+  h.trouble = Trouble::kPause;
+  h.worst = length;
+  h.in_gap = true;
+  h.lost_in.assign(steps.size(), length);
+  h.steps = std::move(steps);
+  return h;
+}
+
+TEST(LookAlikes, OneShortPauseOfAServiceIsANote) {
+  Traced run;
+  for (int i = 0; i < 9; ++i) run.Step(trace::StepKind::kDecode, 2, 0);
+  EXPECT_EQ(run.Left(Pause(80'000'000)), 0u);
+  EXPECT_EQ(run.notes.size(), 1u);
+  EXPECT_EQ(run.Left(Pause(800'000'000)), 1u);
+  EXPECT_EQ(run.Left(Pause(80'000'000, {1, 5})), 1u);
+  run.Step(trace::StepKind::kDecode, 2, 0, 1);
+  EXPECT_EQ(run.Left(Pause(80'000'000)), 1u);  // a peer was there to compare with
+}
+
+TEST(LookAlikes, DecodingReadsTheContextOfALongPrompt) {
+  Hypothesis slow;
+  slow.trouble = Trouble::kSlowOperator;
+  slow.steps = {6, 7, 8};
+  slow.lost_in = {2'000'000, 2'000'000, 2'000'000};
+  for (const int64_t prompt : {60, 4000}) {
+    Traced run;
+    for (int i = 0; i < 4; ++i) run.Step(trace::StepKind::kPrefill, 60, 1);
+    run.Step(trace::StepKind::kPrefill, prompt, 1);
+    for (int i = 0; i < 6; ++i) run.Step(trace::StepKind::kDecode, 3, 0);
+    EXPECT_EQ(run.Left(slow), prompt > 1000 ? 0u : 1u);
+    Hypothesis grave = slow;
+    grave.lost_in.assign(3, 12'000'000);
+    EXPECT_EQ(run.Left(grave), 1u);  // far more than a context adds
+  }
+}
+
+TEST(LookAlikes, TheFirstCallWithNewSizesIsSlow) {
+  Traced run;
+  for (int i = 0; i < 3; ++i) run.Step(trace::StepKind::kPrefill, 60, 1);
+  trace::Store& store = run.store;
+  store.tracks.push_back({.process = trace::ProcessRow(0), .first_span = 0, .span_count = 3});
+  for (int i = 0; i < 3; ++i) {
+    store.spans.name.push_back(store.strings.Intern("aten::mm"));
+    store.spans.begin.push_back(i * 20'000'000);
+    store.spans.duration.push_back(1'000'000);
+    trace::OpArgs args;
+    args.input_dims = store.strings.Intern(i == 2 ? "[[248, 256]]" : "[[60, 256]]");
+    store.op_args.Append(static_cast<uint32_t>(i), args);
+  }
+  Hypothesis h = Pause(600'000'000, {2});
+  h.in_gap = false;
+  h.slot.kind = SlotKey::Kind::kOp;
+  h.span = 2;
+  EXPECT_EQ(run.Left(h), 0u);
+  h.span = 1;
+  EXPECT_EQ(run.Left(h), 1u);
+}
+
+}  // namespace
+}  // namespace teller::locate
