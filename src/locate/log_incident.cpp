@@ -386,8 +386,10 @@ class Incidents {
           who == Who(finding.culprit))
         continue;
       if (!seen.insert(who).second) continue;
-      finding.victims.push_back(
-          {writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
+      // What the culprit's own rank says of it proves it and makes it no victim.
+      if (!writer.rank.has_value() || writer.rank != finding.culprit.rank)
+        finding.victims.push_back(
+            {writer.rank, (writer.process.empty() ? "" : writer.process + ": ") + Shorten(s->line, 160)});
       const std::string mark = AddEvidence(finding, store_, s->row);
       if (!mark.empty()) marks += (marks.empty() ? "" : " ") + mark;
     }
