@@ -1,4 +1,5 @@
 """Writes a case so that a folder with its final name is always whole: everything goes to a folder beside it, which is renamed last."""
+import contextlib
 import json
 import os
 import pathlib
@@ -70,3 +71,19 @@ class CaseFolder:
             file.flush()
             os.fsync(file.fileno())
         os.rename(self.path, self.target)
+
+
+@contextlib.contextmanager
+def whole_set(target):
+    """with whole_set(target) as folder: ... A set of cases that gets its name when all of it is there; else nothing remains."""
+    part = target.with_name(target.name + ".part")
+    for path in (target, part):
+        if path.exists():
+            raise LabError(f"{path}: is there already; name a new folder")
+    part.mkdir(parents=True)
+    try:
+        yield part
+        part.rename(target)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise

@@ -92,3 +92,19 @@ def during_idle(seed, prefix, at_s, p):
     gap = length / 4
     late = workload.volley(seed, prefix, at_s + 0.15, 3, gap, 30, 12, "normal2")
     return late, ((at_s - 1.5, at_s + length),)
+
+
+def look_alikes(front, prompts, words, tokens, many, short):
+    """What looks like a fault of any server and is none: `prompts` (fewest, most) prompts of so many `words` and `tokens` to come; `many` (fewest, most)
+    requests at once of `short` (words, tokens); a fresh start; an orderly end of the process `front`."""
+    return (
+        Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(*prompts), "words": rng.randint(*words)},
+              requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], tokens, "longprompt"), ()),
+              act=until_done("longprompt")),
+        Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(*many)},
+              requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, *short, "many"), ()),
+              act=until_done("many")),
+        Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
+        Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
+              act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes[front], at_ns), last=True),
+    )

@@ -85,32 +85,32 @@ class Progress:
     def after(self, case, error):
         self._done += 1
         spent = time.monotonic() - self._begin
-        left = spent / self._done * (self._total - self._done)
+        rest = spent / self._done * (self._total - self._done)
         self._say(f"[{self._done}/{self._total}] {case.stack} {case.kind} seed {case.seed}: {f'failed ({str(error).splitlines()[0]})' if error else 'made'}; "
-                  f"{spent / 60:.0f} min so far, about {left / 60:.0f} min to go")
+                  f"{spent / 60:.0f} min so far, about {rest / 60:.0f} min to go")
 
 
 def make(stacks, planned, runner=Runner, say=print, tries=1, limit=None, **options):
     """Makes what is not there; what fails is tried again. `limit`: a case during which other programs used more processors is not kept.
     Returns {case: why it failed}."""
-    blocked, todo = {}, []
+    blocked, left = {}, []
     for case in planned:
         try:
             if not case.is_whole():
-                todo.append(case)
+                left.append(case)
         except LabError as error:
             blocked[case] = str(error)
-    say(f"{len(planned)} cases, {len(planned) - len(todo) - len(blocked)} of them there, {len(todo)} to make")
+    say(f"{len(planned)} cases, {len(planned) - len(left) - len(blocked)} of them there, {len(left)} to make")
     failed = {}
     for _ in range(tries):
         failed = {}
-        progress = Progress(len(todo), say)
+        progress = Progress(len(left), say)
         for stack in stacks:
-            mine = [case for case in todo if case.stack == stack.name]
+            mine = [case for case in left if case.stack == stack.name]
             if mine:
                 failed.update(_of_stack(stack, mine, runner, say, limit, progress, options))
-        todo = [case for case in todo if case in failed]
-        if not todo:
+        left = [case for case in left if case in failed]
+        if not left:
             break
     return {**blocked, **failed}
 

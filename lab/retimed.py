@@ -10,10 +10,10 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import subprocess
 import sys
 
+from lab.casefile import whole_set
 from lab.errors import LabError, Parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -100,34 +100,25 @@ def main(argv):
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=72)
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
-    made = False
     try:
         args = parser.parse_args(argv)
         runs = args.runs or [ROOT.parent / "shared/data/lab" / name for name in RUNS]
-        part = args.output.with_name(args.output.name + ".part")
-        for path in (args.output, part):
-            if path.exists():
-                raise LabError(f"{path}: is there already; name a new folder")
         for run in runs:
             if not run.exists():
                 raise LabError(f"{run}: there is no such run")
         jobs = plan(runs, args.teller, args.seed, args.count)
-        part.mkdir(parents=True)
-        made = True
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            refused = [text for text in pool.map(lambda job: make(args.teller, part, job), jobs) if text]
-        for text in refused:
-            print(f"lab: not made: {text}", file=sys.stderr)
-        if len(refused) == len(jobs):
-            raise LabError("no case could be made")
-        part.rename(args.output)
+        with whole_set(args.output) as part:
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                refused = [text for text in pool.map(lambda job: make(args.teller, part, job), jobs) if text]
+            for text in refused:
+                print(f"lab: not made: {text}", file=sys.stderr)
+            if len(refused) == len(jobs):
+                raise LabError("no case could be made")
         controls = sum("none" in job[2] for job in jobs)
         print(f"{len(jobs) - len(refused)} cases of {len(runs)} runs in {args.output}, {controls} of them planned as controls")
         return 0
     except (LabError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
-        if made:
-            shutil.rmtree(part, ignore_errors=True)
         return 2
 
 

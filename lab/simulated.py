@@ -7,10 +7,10 @@ Same numbers and seed: same cases.
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
+from lab.casefile import whole_set
 from lab.errors import LabError, Parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -21,38 +21,29 @@ def make(teller, folder, engine, ranks, fault, count, seed):
     done = subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count), "--seed", str(seed), "-q",
                            "-o", folder / f"{engine}-{ranks}-{fault}"], stderr=subprocess.PIPE, text=True)
     if done.returncode:
-        raise LabError(done.stderr.strip())
+        raise LabError(done.stderr.strip() or f"{teller} ended with status {done.returncode}")
 
 
 def main(argv):
     parser = Parser(prog="lab simulated", description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", required=True, type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=100)
-    parser.add_argument("--mix", type=int, default=40, help="cases of each engine and number of ranks with a fault or look-alike each")
+    parser.add_argument("--mix", type=int, default=48, help="cases of each engine and number of ranks with a fault or look-alike each")
     parser.add_argument("--healthy", type=int, default=16, help="healthy ones of each")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
-    made = False
     try:
         args = parser.parse_args(argv)
         if min(args.mix, args.healthy) < 0 or args.mix + args.healthy == 0:
             raise LabError("--mix and --healthy are numbers of cases from 0, at least one of them from 1")
-        part = args.output.with_name(args.output.name + ".part")
-        for path in (args.output, part):
-            if path.exists():
-                raise LabError(f"{path}: is there already; name a new folder")
-        part.mkdir(parents=True)
-        made = True
-        for i, (engine, ranks) in enumerate(RUNS):
-            for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):
-                if count:
-                    make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i)
-        part.rename(args.output)
+        with whole_set(args.output) as part:
+            for i, (engine, ranks) in enumerate(RUNS):
+                for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):
+                    if count:
+                        make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i)
         print(f"{len(RUNS) * (args.mix + args.healthy)} cases in {args.output}")
         return 0
     except (LabError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)
-        if made:
-            shutil.rmtree(part, ignore_errors=True)
         return 2
 
 

@@ -1,7 +1,7 @@
 """The faults and look-alikes that the llama.cpp stack can have. Its one process is scheduler, worker and front end."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, no_quota, quota, stop, until_done
+from lab.fault import Fault, bursts, look_alikes, no_quota, quota, stop, until_done
 
 SERVER = "llama-server"
 
@@ -20,13 +20,5 @@ ALL = {fault.kind: fault for fault in (
           culprit(layer="request", process="client"), params=lambda rng: {"count": rng.randint(4, 8), "words": 2400},
           requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.15, p["words"], 8, "invalid"), ()),
           act=until_done("invalid")),
-    Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(1, 2), "words": rng.randint(250, 300)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], 8, "longprompt"), ()),
-          act=until_done("longprompt")),
-    Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(6, 10)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, 20, 12, "many"), ()),
-          act=until_done("many")),
-    Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
-    Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
-          act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes[SERVER], at_ns), last=True),
+    *look_alikes(SERVER, (1, 2), (250, 300), 8, (6, 10), (20, 12)),
 )}

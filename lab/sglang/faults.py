@@ -1,7 +1,7 @@
 """The faults and look-alikes that the SGLang stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, during_idle, idle_burst, kill, order, stop, until_done
+from lab.fault import Fault, bursts, during_idle, idle_burst, kill, look_alikes, order, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -80,15 +80,7 @@ ALL = {fault.kind: fault for fault in (
           of(SCHEDULER, "process", rank=0, function="TpModelWorker.forward_batch_generation"),
           params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
           act=order("forward", "raise"), last=True),
-    Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(1, 3), "words": rng.randint(450, 620)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], 12, "longprompt"), ()),
-          act=until_done("longprompt")),
-    Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(12, 20)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, 40, 24, "many"), ()),
-          act=until_done("many")),
-    Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
-    Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
-          act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes[HTTP], at_ns), last=True),
+    *look_alikes(HTTP, (1, 3), (450, 620), 12, (12, 20), (40, 24)),
     Fault("healthy-tp", "nothing, on two ranks", "NOT_A_FAULT", options=TP2),
     Fault("slow-operator-tp", "the MLP of one layer multiplies more on one of two ranks", **slow_mlp(1, "scheduler_TP1"), options=TP2),
     Fault("sigstop-rank-tp", "one of two ranks is stopped while it serves", **PAUSE, visible=(*STEPS, "host"), options=TP2,

@@ -1,7 +1,7 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, during_idle, idle_burst, no_quota, order, quota, stop, until_done
+from lab.fault import Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, order, quota, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -66,13 +66,5 @@ ALL = {fault.kind: fault for fault in (
           of("Worker", "process", rank=0, function="Worker.execute_model"),
           params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
           act=order("execute", "raise"), last=True),
-    Fault("long-prefill", "a few very long prompts", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(1, 3), "words": rng.randint(450, 620)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.6, p["words"], 12, "longprompt"), ()),
-          act=until_done("longprompt")),
-    Fault("burst", "many requests at once", "NOT_A_FAULT", params=lambda rng: {"count": rng.randint(12, 20)},
-          requests=lambda seed, prefix, at_s, p: (workload.volley(seed, prefix, at_s, p["count"], 0.01, 40, 24, "many"), ()),
-          act=until_done("many")),
-    Fault("warm-up", "the first requests after the server's start", "NOT_A_FAULT", fresh=True),
-    Fault("shutdown", "an orderly end of the server", "NOT_A_FAULT",
-          act=lambda scene, p, at_ns: inject.terminate(scene.engine.processes["APIServer"], at_ns), last=True),
+    *look_alikes("APIServer", (1, 3), (450, 620), 12, (12, 20), (40, 24)),
 )}
