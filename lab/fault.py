@@ -66,6 +66,11 @@ def kill(process):
     return lambda scene, p, at_ns: inject.kill(scene.engine.processes[process], at_ns)
 
 
+# Of an error that the start-up hook raises: what it says, and the line that it becomes in a log.
+ERROR_TEXT = "could not create a primitive"
+ERROR_LINE = f"RuntimeError: {ERROR_TEXT}"
+
+
 def until_done(kind):
     """Lasts from the first of the requests of this kind (p: count) to the end of the last."""
     return lambda scene, p, at_ns: [scene.wait_for(kind, p["count"])]

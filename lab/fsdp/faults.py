@@ -5,7 +5,7 @@ import typing
 
 from lab import inject, network
 from lab.casefile import culprit
-from lab.fault import Fault, no_quota, orders, quota
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_quota, orders, quota
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,8 +147,8 @@ ALL = {fault.kind: fault for fault in (
              both_ends=True, why_not=no_rate),
     JobFault("rank-kill", "one rank is killed", "PROC_DEATH", ("trace", "log"), (), PAUSE_CULPRIT, failing=True,
              act=lambda scene, p, at_ns: inject.kill(scene.engine.processes[rank_of(p)], at_ns)),
-    JobFault("rank-error", "an exception ends one rank", "PROC_DEATH", ("trace", "log"), (), culprit(layer="process", function="Layer.forward"),
-             params=lambda rng: {"text": "could not create a primitive", "place": f"layers.{rng.randrange(4)}", "max_hits": 1, "seconds": 3.0},
+    JobFault("rank-error", "an exception ends one rank", "PROC_DEATH", ("trace", "log"), (), culprit(layer="process", function="Layer.forward", log_record=ERROR_LINE),
+             params=lambda rng: {"text": ERROR_TEXT, "place": f"layers.{rng.randrange(4)}", "max_hits": 1, "seconds": 3.0},
              act=order("layer", "raise"), failing=True),
     JobFault("collective-skipped", "one rank leaves out one collective", "COLL_DIVERGENCE", ("trace", "log"), ("PROC_DEATH",),
              culprit(layer="collective", operator="gloo:broadcast", function="Engine.agree"),

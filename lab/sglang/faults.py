@@ -1,7 +1,7 @@
 """The faults and look-alikes that the SGLang stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, during_idle, idle_burst, kill, look_alikes, order, stop, until_done
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, kill, look_alikes, order, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -77,8 +77,8 @@ ALL = {fault.kind: fault for fault in (
     Fault("scheduler-killed", "the scheduler process is killed", "PROC_DEATH", ("log", *SPANS), (), of(SCHEDULER, "process", rank=0),
           act=kill(SCHEDULER), last=True),
     Fault("scheduler-error", "an exception in the scheduler's step", "PROC_DEATH", ("log", *SPANS), (),
-          of(SCHEDULER, "process", rank=0, function="TpModelWorker.forward_batch_generation"),
-          params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
+          of(SCHEDULER, "process", rank=0, function="TpModelWorker.forward_batch_generation", log_record=ERROR_LINE),
+          params=lambda rng: {"text": ERROR_TEXT, "max_hits": 1, "seconds": 5.0},
           act=order("forward", "raise"), last=True),
     *look_alikes(HTTP, (1, 3), (450, 620), 12, (12, 20), (40, 24)),
     Fault("healthy-tp", "nothing, on two ranks", "NOT_A_FAULT", options=TP2),

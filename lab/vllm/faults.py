@@ -1,7 +1,7 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
 from lab import inject, workload
 from lab.casefile import culprit
-from lab.fault import Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, order, quota, stop, until_done
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, order, quota, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -63,8 +63,8 @@ ALL = {fault.kind: fault for fault in (
               workload.volley(seed, prefix, at_s, p["count"], p["gap_s"], 8, 4, "invalid", {"max_tokens": -1}), ()),
           act=until_done("invalid")),
     Fault("worker-error", "an exception in the worker's step", "PROC_DEATH", ("log", *SPANS), (),
-          of("Worker", "process", rank=0, function="Worker.execute_model"),
-          params=lambda rng: {"text": "could not create a primitive", "max_hits": 1, "seconds": 5.0},
+          of("Worker", "process", rank=0, function="Worker.execute_model", log_record=ERROR_LINE),
+          params=lambda rng: {"text": ERROR_TEXT, "max_hits": 1, "seconds": 5.0},
           act=order("execute", "raise"), last=True),
     *look_alikes("APIServer", (1, 3), (450, 620), 12, (12, 20), (40, 24)),
 )}

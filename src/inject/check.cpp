@@ -58,6 +58,16 @@ Interval Hull(const engine::Run& run) {
   return hull;
 }
 
+/// The labelled line has to be in a log, else no answer could name it.
+void CheckLine(const engine::Run& run, const Label& label, std::vector<std::string>& problems) {
+  if (!label.culprit || label.culprit->log_record.empty()) return;
+  const std::string& line = label.culprit->log_record;
+  const auto& logs = run.store.logs;
+  const auto has = [&](const trace::LogRecord& log) { return log.message.find(line) != std::string::npos; };
+  if (std::any_of(logs.begin(), logs.end(), has)) return;
+  problems.push_back(fmt::format("no log has the labelled line \"{}\"", line.substr(0, 80)));
+}
+
 void CheckInputs(const std::string& folder, const Label& label, unsigned threads, std::vector<std::string>& problems) {
   for (const std::string& place : label.visible_in.value_or(std::vector<std::string>())) {
     if (!HasPlace(folder, place))
@@ -75,6 +85,7 @@ void CheckInputs(const std::string& folder, const Label& label, unsigned threads
   options.inputs.paths = inputs;
   const auto run = engine::Open(options);
   if (!run) return problems.push_back("the inputs cannot be read: " + run.error().message);
+  CheckLine(run.value(), label, problems);
   if (!label.window) return;
   const Interval hull = Hull(run.value());
   if (hull.begin > hull.end) return problems.push_back("no input has a time, so the window cannot be in the run");

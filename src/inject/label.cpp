@@ -166,6 +166,7 @@ class Reader {
     out.op = Text(*culprit, "operator", false);
     out.module = Text(*culprit, "module", false);
     out.function = Text(*culprit, "function", false);
+    out.log_record = Text(*culprit, "log_record", false);
     if (!out.layer.empty() && !Has(kLayers, out.layer))
       Problem(fmt::format("the culprit's layer \"{}\" is none of the known ones", out.layer.substr(0, 60)));
     label_.culprit = std::move(out);

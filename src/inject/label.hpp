@@ -27,6 +27,7 @@ struct LabelCulprit {
   std::string op;
   std::string module;
   std::string function;
+  std::string log_record;  ///< text of the line that names the cause
 };
 
 /// The truth about one case (`label.json`, schema "teller.label/1"; docs/reference/case.md). Times are epoch ns.

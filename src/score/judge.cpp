@@ -93,9 +93,9 @@ class Comparison {
     if (label_.culprit && !label_.culprit->process.empty()) {
       out_.process_place = FirstPlace(candidates_, [&](const Candidate& c) { return RightProcess(c); });
     }
-    if (!truth_.log_record.empty()) {
-      out_.line_place =
-          FirstPlace(candidates_, [&](const Candidate& c) { return SameName(c.log_record, truth_.log_record); });
+    if (label_.culprit && !label_.culprit->log_record.empty()) {
+      out_.line_place = FirstPlace(
+          candidates_, [&](const Candidate& c) { return SameName(c.log_record, label_.culprit->log_record); });
     }
   }
 

@@ -153,9 +153,6 @@ base::Result<Truth> ReadTruth(const std::string& folder) {
       if (!name.empty()) truth.accepted_ops.push_back(name);
     }
   }
-  if (const Json* culprit = Find(*object, "culprit"); culprit != nullptr && culprit->is_object()) {
-    truth.log_record = Text(*culprit, "log_record");
-  }
   ReadSteps(*object, truth);
   truth.ignored = Ordinals(*object, "ignore_steps");
   return truth;

@@ -27,9 +27,8 @@ struct Truth {
   std::string origin;     ///< name of the recorded run that it is, or was made from ("params.run" of the label)
   std::string source;     ///< "real" when the label does not say ("retimed", "simulated")
   std::string magnitude;  ///< "x1-1.5", ... of factors, "0-0.25", ... of shares, a word of the injector, "not told"
-  std::vector<std::string> accepted_ops;  ///< operator, module and names that stand for them
-  std::string log_record;                 ///< text of the line that names the cause; empty when none is labelled
-  bool steps_told = false;                ///< the label says which steps are abnormal (or that none is)
+  std::vector<std::string> accepted_ops;                ///< operator, module and names that stand for them
+  bool steps_told = false;                              ///< the label says which steps are abnormal (or that none is)
   std::vector<std::vector<inject::Interval>> abnormal;  ///< for each abnormal step its times by rank, where given
   std::vector<uint32_t> abnormal_indices;               ///< abnormal steps that are given by ordinal only
   std::vector<uint32_t> ignored;                        ///< ordinals of steps not to count

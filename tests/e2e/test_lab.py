@@ -126,6 +126,7 @@ class Check(Case):
                 ("accepted", {"accept_classes": ["GREMLINS"]}, 'unknown class "GREMLINS"'),
                 ("spans", {"visible_in": ["trace", "spans"]}, 'visible in "spans", but the file for it is missing'),
                 ("rank", {"culprit": {"rank": 3, "layer": "op"}}, "names rank 3, but the run has 3 ranks"),
+                ("line", {"culprit": {"rank": 2, "layer": "op", "log_record": "nobody says this"}}, 'no log has the labelled line "nobody says this"'),
                 ("victim", {"victims": [7]}, "names rank 7, but the run has 3 ranks"),
                 ("culprit", control, "a culprit on a case that is no fault")):
             with self.subTest(name):

@@ -12,6 +12,9 @@ import jsonschema
 from harness import ROOT, TELLER, Case, teller
 
 LABEL_SCHEMA = json.loads((ROOT / "docs" / "reference" / "teller.label-1.schema.json").read_text())
+# Kinds whose mechanism always writes a line of its own, whatever the engine; others do on some engines or at some magnitudes.
+ALWAYS_LOGGED = {"rank-death", "oom", "gpu-hardware", "gpu-fault", "coll-hang", "coll-divergence", "client-error", "compile", "net-path", "intra-link"}
+SOMETIMES_LOGGED = {"kv-pressure", "kv-transfer", "front-net"}
 INPUTS = ("traces", "server.log", "logs", "kernel.log", "spans.jsonl", "metrics.txt", "host.jsonl")
 
 
@@ -101,6 +104,9 @@ class Simulate(Case):
                 label = json.loads((case / "label.json").read_text())
                 jsonschema.validate(label, LABEL_SCHEMA)
                 kinds.add(label["fault_kind"])
+                line = (label["culprit"] or {}).get("log_record")
+                if label["fault_kind"] in ALWAYS_LOGGED: self.assertTrue(line, label["fault_kind"])
+                elif label["fault_kind"] not in SOMETIMES_LOGGED: self.assertIsNone(line, label["fault_kind"])
                 verdict, status = self.verdict(case)
                 self.assertEqual(status, 0, [d for d in verdict["diagnostics"] if d["severity"] in ("data-loss", "error")])
                 # Neither names of files nor texts of inputs give the kind away.
@@ -199,6 +205,26 @@ class Simulate(Case):
         self.assertFalse("aborted" in (twin / "server.log").read_text())
         self.assertTrue(any("broke" in r.get("error", "") for r in requests(case)))
         self.assertEqual(json.loads((case / "label.json").read_text())["abnormal_steps"], [])
+
+    def test_the_labelled_line_is_the_first_that_the_fault_left(self):
+        for engine, fault, healthy, mark in (
+                ("sglang", "client-error", "none", "is longer than the model's context length"), ("sglang", "kv-pressure", "burst", "Retract requests"),
+                ("vllm", "kv-transfer", "disaggregation", "NIXL transfer failed"), ("vllm", "front-net", "none", "Aborted request(s)")):
+            case, twin = self.twins(engine, fault, healthy, 11)
+            label = json.loads((case / "label.json").read_text())
+            lines = [line for line in (case / "server.log").read_text().splitlines() if mark in line]
+            self.assertGreater(len(lines), 1, fault)
+            self.assertTrue(lines[0].endswith(label["culprit"]["log_record"]), (lines[0], label["culprit"]["log_record"]))
+            self.assertNotIn(mark, (twin / "server.log").read_text())
+
+    def test_the_first_word_of_a_hang_is_labelled_and_of_a_divergence_the_culprits_own(self):
+        for fault in ("coll-hang", "coll-divergence"):
+            case = self.simulate("--engine", "fsdp", "--ranks", 3, "--fault", fault, "--seed", 5, name=fault) / "case-00001"
+            label = json.loads((case / "label.json").read_text())
+            said = sorted((line.split("]:[E")[1].split(" Process")[0], rank, line) for rank in range(3)
+                          for line in (case / "logs" / f"rank{rank}.log").read_text().splitlines() if "Watchdog caught" in line)
+            wanted = [line for _, rank, line in said if label["culprit"]["rank"] in (None, rank)][0]
+            self.assertTrue(wanted.endswith(label["culprit"]["log_record"]), wanted)
 
     def test_a_planted_operator_is_named(self):
         case = self.simulate("--engine", "vllm", "--ranks", 2, "--fault", "slow-operator", "--magnitude", 1, "--seed", 3) / "case-00001"

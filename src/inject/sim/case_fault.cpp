@@ -152,6 +152,9 @@ void CaseRun::BeginFault(int step, Nanos now) {
   begun_ = true;
   truth_.window.begin = now;
   AddStops(now);
+  if (!Is(Kind::kIntraLink)) return;
+  NoteLine(log_->Xid(now + kMilli, truth_.rank, 74,
+                     "NVLink: fatal error detected on link 3(0x0, 0x0, 0x10000, 0x0, 0x0, 0x0, 0x0)"));
 }
 
 void CaseRun::EndFault(int step, Nanos now) {
@@ -181,6 +184,12 @@ Effects CaseRun::EffectsFor(int step, bool admits) {
   Effects effects = wrong_;
   if (Is(Kind::kGraphFallback)) effects.no_graph = fault_rng_.Unit() < std::max(0.1, truth_.magnitude);
   return effects;
+}
+
+void CaseRun::NoteLine(const FirstLine& line) {
+  if (line.text.empty() || (!truth_.log_record.empty() && line_at_ <= line.at)) return;
+  truth_.log_record = line.text;
+  line_at_ = line.at;
 }
 
 /// True when this step is surely slower, or follows a longer gap, because of the fault.

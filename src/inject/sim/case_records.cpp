@@ -86,7 +86,7 @@ void CaseRun::Scrape(Nanos now) {
 void CaseRun::Observe(Nanos now) {
   HostCounters(now);
   if (Is(Kind::kClientError) && begun_ && !ended_ && now >= next_refusal_) {
-    log_->Refused(now, 8300 + static_cast<int64_t>(fault_rng_.Below(4000)));
+    NoteLine(log_->Refused(now, 8300 + static_cast<int64_t>(fault_rng_.Below(4000))));
     next_refusal_ = now + static_cast<Nanos>(DrawFault(0.5, 1.5) * static_cast<double>(refusal_gap_));
   }
   if (now >= next_scrape_) {

@@ -146,16 +146,17 @@ base::Status CaseRun::Make(const std::string& folder, const std::string& name) {
   const double load = usual_load_ * (Is(Kind::kSlowWeights) ? Between(4, 120) : 1);
   const Interval loaded = log_->StartUp(now_, load);
   if (Is(Kind::kSlowWeights)) truth_.window = loaded;
-  log_->Path(now_, Is(Kind::kNetPath));
+  const FirstLine path = log_->Path(now_, Is(Kind::kNetPath));
+  if (Is(Kind::kNetPath)) NoteLine(path);
   TELLER_TRY(layout_.engine == Engine::kFsdp ? ServeSharded() : Serve());
   EndFault(last_, now_);
   if (IsDeath(kind_.kind)) {
     truth_.window.end = now_ + 500 * kMilli;
     const bool hang = Is(Kind::kCollHang) || Is(Kind::kCollDivergence);
     if (hang)
-      log_->Hang(now_, truth_.rank);
+      NoteLine(log_->Hang(now_, truth_.rank));
     else
-      log_->Death(kind_.kind, now_ + 100 * kMilli, truth_.rank);
+      NoteLine(log_->Death(kind_.kind, now_ + 100 * kMilli, truth_.rank));
     if (hang) truth_.window.end = now_ + 600 * kSecond;
   } else if (Is(Kind::kShutdown)) {
     log_->ShutDown(now_ + 200 * kMilli);

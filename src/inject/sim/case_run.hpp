@@ -61,6 +61,8 @@ class CaseRun {
   void BeginFault(int step, Nanos now);
   void EndFault(int step, Nanos now);
   void AddStops(Nanos now);
+  /// The fault left this line; the earliest one counts.
+  void NoteLine(const FirstLine& line);
   void Note(int step, const std::string& annotation, const std::vector<Stay>& stays, Nanos gap, bool admits);
 
   void OpenService();
@@ -120,6 +122,7 @@ class CaseRun {
   double usual_load_ = 0;    ///< seconds to load the weights
   Nanos start_ = 0;
   Nanos now_ = 0;
+  Nanos line_at_ = 0;  ///< of the line that the label names
 
   std::deque<Request> requests_;
   std::vector<Request*> arriving_;  ///< on their way to the server

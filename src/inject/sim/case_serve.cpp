@@ -108,7 +108,8 @@ void CaseRun::GiveUp(Nanos now) {
     for (Replica& replica : replicas_) {
       if (!replica.scheduler.Drop(request)) continue;
       ++replica.aborted;
-      log_->Aborted(*request);
+      const FirstLine line = log_->Aborted(*request);
+      if (Is(Kind::kFrontNet) && begun_ && request->gone >= truth_.window.begin) NoteLine(line);
     }
     return true;
   });
@@ -117,7 +118,8 @@ void CaseRun::GiveUp(Nanos now) {
 /// What becomes of requests whose keys never came.
 void CaseRun::Broken(Replica& replica) {
   for (Request* request : replica.scheduler.TakeBroken()) {
-    log_->KeysLost(*request);
+    const FirstLine line = log_->KeysLost(*request);
+    if (Is(Kind::kKvTransfer) && begun_) NoteLine(line);
     if (replica.scheduler.options().computes_lost) continue;
     request->failed = true;
     request->finished = request->ready;
@@ -257,7 +259,10 @@ void CaseRun::Account(size_t index, const Stay& stay, bool graph) {
   replica.scheduler.Done(replica.batch, end);
   replica.prompt_tokens += static_cast<uint64_t>(replica.batch.prompt_tokens);
   replica.made_tokens += static_cast<uint64_t>(replica.batch.made);
-  if (replica.batch.retracted > 0) log_->Retracted(now_, replica.batch);
+  if (replica.batch.retracted > 0) {
+    const FirstLine line = log_->Retracted(now_, replica.batch);
+    if (Is(Kind::kKvPressure) && begun_ && !ended_) NoteLine(line);
+  }
   log_->Step(end, static_cast<int>(index), replica.batch, replica.scheduler, stay.end - stay.begin, graph);
   for (const Batch::Part& part : replica.batch.parts) {
     net_.Deliver(*part.request);
@@ -285,7 +290,7 @@ void CaseRun::RunStep(int step) {
   moved_until_ = now_;
   const Effects effects = EffectsFor(step, admitted > 0);
   const std::vector<Stay>& stays = machine_->Step(plans, now_, effects, Recorded(step) ? files_ : none);
-  if (effects.load_module > 0) log_->Compiled(stays.front().end, 0);
+  if (effects.load_module > 0) NoteLine(log_->Compiled(stays.front().end, 0));
   Nanos over = 0;
   for (size_t k = 0; k < replicas_.size(); ++k) {
     const Stay& stay = stays[k * static_cast<size_t>(layout_.parts)];

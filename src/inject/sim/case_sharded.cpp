@@ -70,7 +70,7 @@ base::Status CaseRun::ServeSharded() {
     const std::vector<Stay>& stays = machine_->Step({plan}, now_, effects, Recorded(step) ? files_ : none);
     Nanos over = 0;
     for (const Stay& stay : stays) over = std::max(over, stay.end);
-    if (effects.load_module > 0) log_->Compiled(over, 0);
+    if (effects.load_module > 0) NoteLine(log_->Compiled(over, 0));
     const double ms = static_cast<double>(stays.front().end - stays.front().begin) / 1e6;
     log_->Fsdp(over, prefill
                          ? fmt::format("request {} prefill done: {} tokens in {:.1f} ms", request, batch * prompt, ms)

@@ -55,7 +55,7 @@ std::string LabelText(const Truth& truth, const Layout& layout, const std::strin
                {"operator", OrNull(truth.op)},
                {"module", nullptr},
                {"function", nullptr},
-               {"log_record", nullptr}};
+               {"log_record", OrNull(truth.log_record)}};
     for (int r = 0; truth.rank >= 0 && r < layout.ranks; ++r) {
       if (r != truth.rank) victims.push_back(r);
     }

@@ -25,6 +25,7 @@ struct Truth {
   std::vector<int64_t> accepted_ranks;
   std::string process;
   std::string op;
+  std::string log_record;  ///< the first line that the fault itself wrote, as its writer put it there
   Interval window;
   std::vector<Interval> activations;
   std::vector<Interval> observer;

@@ -183,36 +183,39 @@ void ServiceLog::Finished(const Request& r) {
   Front(r.tokens.back(), fmt::format("[{}] ", StampSglang(r.tokens.back(), false)) + FinishLine(r));
 }
 
-void ServiceLog::Aborted(const Request& r) {
+FirstLine ServiceLog::Aborted(const Request& r) {
   if (layout_.engine == Engine::kVllm) {
-    Front(r.gone, Vllm(r.gone, "APIServer", processes_.front, "INFO", "async_llm.py:486") +
-                      fmt::format("Aborted request(s) cmpl-{}-0.", r.id));
+    const std::string text = fmt::format("Aborted request(s) cmpl-{}-0.", r.id);
+    Front(r.gone, Vllm(r.gone, "APIServer", processes_.front, "INFO", "async_llm.py:486") + text);
     Front(r.gone, Vllm(r.gone, "APIServer", processes_.front, "INFO", "async_llm.py:411") +
                       fmt::format("Request cmpl-{}-0 aborted.", r.id));
-    return;
+    return {r.gone, text};
   }
-  Front(r.gone, fmt::format("[{}] Request is disconnected from the client side (type 1). Abort request obj.rid='{}'",
-                            StampSglang(r.gone, true), r.id));
+  const std::string text =
+      fmt::format("Request is disconnected from the client side (type 1). Abort request obj.rid='{}'", r.id);
+  Front(r.gone, fmt::format("[{}] ", StampSglang(r.gone, true)) + text);
+  return {r.gone, text};
 }
 
-void ServiceLog::KeysLost(const Request& r) {
+FirstLine ServiceLog::KeysLost(const Request& r) {
   const Nanos at = r.ready;
   if (layout_.engine == Engine::kVllm) {
-    Front(at, Vllm(at, WorkerName(0).c_str(), processes_.workers[0], "ERROR", "nixl_connector.py:1310") +
-                  fmt::format("NIXL transfer failed for request cmpl-{}-0 with state ERR. Marking blocks as invalid.",
-                              r.id));
+    const std::string text =
+        fmt::format("NIXL transfer failed for request cmpl-{}-0 with state ERR. Marking blocks as invalid.", r.id);
+    Front(at, Vllm(at, WorkerName(0).c_str(), processes_.workers[0], "ERROR", "nixl_connector.py:1310") + text);
     Front(at + kMilli,
           Vllm(at + kMilli, "EngineCore_DP0", processes_.engine, "WARNING", "scheduler.py:1382") +
               fmt::format("Recovered from KV load failure: 1 request(s) rescheduled ({} tokens affected).", r.remote));
-    return;
+    return {at, text};
   }
   const uint64_t room = rng_.Next() >> 1;
-  Front(at,
-        SglangHead(at, 0) +
-            fmt::format("Decode transfer failed for request rank=0 decode_req.req.rid='{}' "
-                        "decode_req.req.bootstrap_room={} with exception KVTransferError(bootstrap_room={}): Failed to "
-                        "get kvcache from prefill instance, it might be dead",
-                        r.id, room, room));
+  const std::string text = fmt::format(
+      "Decode transfer failed for request rank=0 decode_req.req.rid='{}' "
+      "decode_req.req.bootstrap_room={} with exception KVTransferError(bootstrap_room={}): Failed to "
+      "get kvcache from prefill instance, it might be dead",
+      r.id, room, room);
+  Front(at, SglangHead(at, 0) + text);
+  return {at, text};
 }
 
 void ServiceLog::Saved(Nanos at, int step, int64_t bytes, const std::vector<Nanos>& writes) {
@@ -226,45 +229,51 @@ void ServiceLog::Saved(Nanos at, int step, int64_t bytes, const std::vector<Nano
   }
 }
 
-void ServiceLog::Refused(Nanos at, int64_t tokens) {
+FirstLine ServiceLog::Refused(Nanos at, int64_t tokens) {
   if (layout_.engine == Engine::kVllm) {
-    Front(at, Vllm(at, "APIServer", processes_.front, "ERROR", "serving_completion.py:131") +
-                  fmt::format("ValueError: This model's maximum context length is 8192 tokens. However, you requested "
-                              "{} tokens ({} in the messages, 64 in the completion). "
-                              "Please reduce the length of the messages or completion.",
-                              tokens, tokens - 64));
+    const std::string text = fmt::format(
+        "ValueError: This model's maximum context length is 8192 tokens. However, you requested "
+        "{} tokens ({} in the messages, 64 in the completion). "
+        "Please reduce the length of the messages or completion.",
+        tokens, tokens - 64);
+    Front(at, Vllm(at, "APIServer", processes_.front, "ERROR", "serving_completion.py:131") + text);
     Front(at, fmt::format("INFO:     10.0.3.17:{} - \"POST /v1/completions HTTP/1.1\" 400 Bad Request", Port()));
-    return;
+    return {at, text};
   }
-  Front(at,
-        fmt::format(
-            "[{}] [http_server] Error: The input ({} tokens) is longer than the model's context length (8192 tokens).",
-            StampSglang(at, true), tokens));
+  const std::string text =
+      fmt::format("The input ({} tokens) is longer than the model's context length (8192 tokens).", tokens);
+  Front(at, fmt::format("[{}] [http_server] Error: ", StampSglang(at, true)) + text);
   Front(at, fmt::format("[{}] INFO:     10.0.3.17:{} - \"POST /generate HTTP/1.1\" 400 Bad Request",
                         StampSglang(at, false), Port()));
+  return {at, text};
 }
 
-void ServiceLog::Retracted(Nanos at, const Batch& batch) {
-  if (layout_.engine != Engine::kSglang) return;  // vLLM counts them and says nothing
+FirstLine ServiceLog::Retracted(Nanos at, const Batch& batch) {
+  if (layout_.engine != Engine::kSglang) return {};  // vLLM counts them and says nothing
   const double ratio = 0.06 + 0.4 * rng_.Unit();
-  Front(at, fmt::format("[{}{}] KV cache pool is full. Retract requests. #retracted_reqs: {}, #new_tokens_gained: {}, "
-                        "#new_token_ratio: {:.4f} -> {:.4f}",
-                        StampSglang(at, true), layout_.parts > 1 ? " TP0" : "", batch.retracted, batch.gained, ratio,
-                        ratio + 0.2 + 0.2 * rng_.Unit()));
+  const std::string text = fmt::format(
+      "KV cache pool is full. Retract requests. #retracted_reqs: {}, #new_tokens_gained: {}, "
+      "#new_token_ratio: {:.4f} -> {:.4f}",
+      batch.retracted, batch.gained, ratio, ratio + 0.2 + 0.2 * rng_.Unit());
+  Front(at, fmt::format("[{}{}] ", StampSglang(at, true), layout_.parts > 1 ? " TP0" : "") + text);
+  return {at, text};
 }
 
-void ServiceLog::Compiled(Nanos at, int rank) {
-  if (layout_.engine == Engine::kVllm) {
-    Front(at, Vllm(at, WorkerName(rank).c_str(), processes_.workers[rank], "WARNING", "jit_monitor.py:103") +
-                  "Triton kernel JIT compilation during inference: _fwd_kernel_stage2. This causes a latency spike; "
-                  "consider extending warmup to cover this shape/config.");
-    return;
+FirstLine ServiceLog::Compiled(Nanos at, int rank) {
+  const bool vllm = layout_.engine == Engine::kVllm;
+  const std::string text =
+      vllm ? "Triton kernel JIT compilation during inference: _fwd_kernel_stage2. This causes a latency spike; "
+             "consider extending warmup to cover this shape/config."
+           : "torch._dynamo hit config.recompile_limit (8)";
+  if (vllm) {
+    Front(at, Vllm(at, WorkerName(rank).c_str(), processes_.workers[rank], "WARNING", "jit_monitor.py:103") + text);
+  } else if (layout_.engine == Engine::kSglang) {
+    Front(at, fmt::format("[{}{}] {}", StampSglang(at, true),
+                          layout_.parts > 1 ? fmt::format(" TP{}", rank % layout_.parts) : "", text));
+  } else {
+    Of(rank).Add(at, fmt::format("{} [rank{}] WARNING torch._dynamo: {}", StampPython(at), rank, text));
   }
-  const std::string text = "torch._dynamo hit config.recompile_limit (8)";
-  if (layout_.engine == Engine::kSglang)
-    return Front(at, fmt::format("[{}{}] {}", StampSglang(at, true),
-                                 layout_.parts > 1 ? fmt::format(" TP{}", rank % layout_.parts) : "", text));
-  Of(rank).Add(at, fmt::format("{} [rank{}] WARNING torch._dynamo: {}", StampPython(at), rank, text));
+  return {at, text};
 }
 
 void ServiceLog::Profiler(Nanos begin, Nanos end, bool start) {
@@ -306,9 +315,11 @@ void ServiceLog::ShutDown(Nanos at) {
   Front(at + 110 * kMilli, fmt::format("INFO:     Finished server process [{}]", processes_.front));
 }
 
-void ServiceLog::Xid(Nanos at, int device, int number, const std::string& text) {
-  kernel_.Add(
-      at, fmt::format("kern  :warn  : {} NVRM: Xid (PCI:{}): {}, {}", StampKernel(at), kBus[device % 8], number, text));
+FirstLine ServiceLog::Xid(Nanos at, int rank, int number, const std::string& text) {
+  const std::string line = fmt::format("NVRM: Xid (PCI:{}): {}, pid={}, name=python3, {}",
+                                       kBus[rank % layout_.ranks_in_node % 8], number, processes_.workers[rank], text);
+  kernel_.Add(at, fmt::format("kern  :warn  : {} {}", StampKernel(at), line));
+  return {at, line};
 }
 
 void ServiceLog::Traceback(Nanos at, int rank, const std::vector<std::string>& lines) {
@@ -334,50 +345,55 @@ void ServiceLog::Traceback(Nanos at, int rank, const std::vector<std::string>& l
   for (const std::string& line : lines) Of(rank).Add(at, fmt::format("[rank{}]: {}", rank, line));
 }
 
-void ServiceLog::Death(Kind kind, Nanos at, int rank) {
-  const int device = rank % layout_.ranks_in_node;
+/// One rank's code raises; the exception is the line that names the cause.
+FirstLine ServiceLog::Exception(Nanos at, int rank, const std::string& text) {
   const std::string file =
       layout_.engine == Engine::kVllm
           ? "/opt/venv/lib/python3.12/site-packages/vllm/v1/worker/gpu_model_runner.py\", line 2214, in execute_model"
       : layout_.engine == Engine::kSglang
           ? "/opt/venv/lib/python3.12/site-packages/sglang/srt/managers/scheduler.py\", line 2919, in run_batch"
           : "/srv/app/model.py\", line 68, in forward";
-  const std::vector<std::string> head = {"Traceback (most recent call last):", "  File \"" + file,
-                                         "    hidden_states = self.model(input_ids, positions)"};
-  const auto with = [&](const std::string& last) {
-    std::vector<std::string> lines = head;
-    lines.push_back(last);
-    return lines;
-  };
-  if (kind == Kind::kGpuHardware)
-    Xid(at - 20 * kMilli, device, 79,
-        fmt::format("pid={}, name=python3, GPU has fallen off the bus.", processes_.workers[rank]));
-  if (kind == Kind::kGpuFault)
-    Xid(at - 20 * kMilli, device, 31,
-        fmt::format("pid={}, name=python3, Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_10 "
-                    "faulted @ 0x7fd7_90743000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
-                    processes_.workers[rank]));
-  if (kind == Kind::kOom) {
-    Traceback(at, rank,
-              with(fmt::format("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU {} has a "
-                               "total capacity of 79.11 GiB of which 1.04 GiB is free.",
-                               device)));
-  } else if (kind == Kind::kGpuHardware) {
-    Traceback(at, rank, with("torch.AcceleratorError: CUDA error: unspecified launch failure"));
+  Traceback(at, rank,
+            {"Traceback (most recent call last):", "  File \"" + file,
+             "    hidden_states = self.model(input_ids, positions)", text});
+  return {at, text};
+}
+
+/// The kernel kills a rank's process; who started it notices.
+FirstLine ServiceLog::Killed(Nanos at, int rank) {
+  const Nanos killed = at - 5 * kMilli;
+  const std::string text =
+      fmt::format("Memory cgroup out of memory: Killed process {} (python3) total-vm:88423412kB, anon-rss:31457280kB",
+                  processes_.workers[rank]);
+  kernel_.Add(killed, fmt::format("kern  :err   : {} {}", StampKernel(killed), text));
+  const Nanos later = at + 700 * kMilli;
+  if (layout_.engine == Engine::kVllm) {
+    Front(later, Vllm(later, "EngineCore_DP0", processes_.engine, "ERROR", "multiproc_executor.py:230") +
+                     fmt::format("Worker proc VllmWorker-{} died unexpectedly, shutting down executor.", rank));
+  } else if (layout_.engine == Engine::kSglang) {
+    Front(later, fmt::format("[{}] SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
+                             StampSglang(later, false)));
+  }
+  return {killed, text};
+}
+
+FirstLine ServiceLog::Death(Kind kind, Nanos at, int rank) {
+  FirstLine first;
+  if (kind == Kind::kGpuHardware) {
+    first = Xid(at - 20 * kMilli, rank, 79, "GPU has fallen off the bus.");
+    Exception(at, rank, "torch.AcceleratorError: CUDA error: unspecified launch failure");
   } else if (kind == Kind::kGpuFault) {
-    Traceback(at, rank, with("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"));
+    first = Xid(at - 20 * kMilli, rank, 31,
+                "Ch 00000008, intr 00000000. MMU Fault: ENGINE GRAPHICS GPCCLIENT_T1_10 "
+                "faulted @ 0x7fd7_90743000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ");
+    Exception(at, rank, "torch.AcceleratorError: CUDA error: an illegal memory access was encountered");
+  } else if (kind == Kind::kOom) {
+    first = Exception(at, rank,
+                      fmt::format("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.32 GiB. GPU {} has "
+                                  "a total capacity of 79.11 GiB of which 1.04 GiB is free.",
+                                  rank % layout_.ranks_in_node));
   } else {
-    kernel_.Add(at - 5 * kMilli, fmt::format("kern  :err   : {} Memory cgroup out of memory: Killed process {} "
-                                             "(python3) total-vm:88423412kB, anon-rss:31457280kB",
-                                             StampKernel(at - 5 * kMilli), processes_.workers[rank]));
-    const Nanos later = at + 700 * kMilli;
-    if (layout_.engine == Engine::kVllm) {
-      Front(later, Vllm(later, "EngineCore_DP0", processes_.engine, "ERROR", "multiproc_executor.py:230") +
-                       fmt::format("Worker proc VllmWorker-{} died unexpectedly, shutting down executor.", rank));
-    } else if (layout_.engine == Engine::kSglang) {
-      Front(later, fmt::format("[{}] SIGQUIT received. signum=None, frame=None. It usually means one child failed.",
-                               StampSglang(later, false)));
-    }
+    first = Killed(at, rank);
   }
   if (layout_.engine == Engine::kVllm) {
     const Nanos end = at + 900 * kMilli;
@@ -396,34 +412,40 @@ void ServiceLog::Death(Kind kind, Nanos at, int rank) {
                             r));
     }
   }
+  return first;
 }
 
-void ServiceLog::Hang(Nanos at, int rank) {
+FirstLine ServiceLog::Hang(Nanos at, int rank) {
   const int64_t sequence = rank < 0 ? 1 : 4711 + static_cast<int64_t>(rng_.Below(900));
   const Nanos gave_up = at + 600 * kSecond;
+  FirstLine first;
   for (int r = 0; r < layout_.ranks; ++r) {
     const Nanos when = gave_up + static_cast<Nanos>(rng_.Below(80 * kMilli));
     const bool other = r == rank;
-    Of(r).Add(when, fmt::format("[rank{0}]:[E{1} ProcessGroupNCCL.cpp:629] [Rank {0}] Watchdog caught collective "
-                                "operation timeout: WorkNCCL(SeqNum={2}, OpType={3}, NumelIn={4}, "
-                                "NumelOut={5}, Timeout(ms)=600000) ran for {6} milliseconds before timing out.",
-                                r, StampTorch(when), sequence, other ? "_ALLGATHER_BASE" : "ALLREDUCE",
-                                other ? 25136 : 32768, other ? 201088 : 32768, 600000 + rng_.Below(90)));
+    const std::string text = fmt::format(
+        "[Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn={}, "
+        "NumelOut={}, Timeout(ms)=600000) ran for {} milliseconds before timing out.",
+        r, sequence, other ? "_ALLGATHER_BASE" : "ALLREDUCE", other ? 25136 : 32768, other ? 201088 : 32768,
+        600000 + rng_.Below(90));
+    Of(r).Add(when, fmt::format("[rank{}]:[E{} ProcessGroupNCCL.cpp:629] {}", r, StampTorch(when), text));
     Of(r).Add(when + 1000, fmt::format("[rank{0}]:[E{1} ProcessGroupNCCL.cpp:2168] [PG ID 0 PG GUID 0(default_pg) Rank "
                                        "{0}]  failure detected by watchdog at work sequence id: {2} PG status: "
                                        "last enqueued work: {3}, last completed work: {4}",
                                        r, StampTorch(when + 1000), sequence, sequence + (other ? 0 : 1), sequence - 1));
+    if (rank < 0 ? first.text.empty() || when < first.at : other) first = {when, text};
   }
+  return first;
 }
 
-void ServiceLog::Path(Nanos at, bool slow) {
+FirstLine ServiceLog::Path(Nanos at, bool slow) {
   // NCCL says at its start which way it goes; it says so in healthy runs too.
   const Nanos start = at - 25 * kSecond;
-  const int pid = processes_.workers.front();
-  Of(0).Add(start, fmt::format("node0:{0}:{0} [0] NCCL INFO NET/{1}", pid,
-                               slow ? "Socket : Using [0]eth0:10.0.0.11<0>"
-                                    : "IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.11<0>"));
-  Of(0).Add(start + kMilli, fmt::format("node0:{0}:{0} [0] NCCL INFO Using network {1}", pid, slow ? "Socket" : "IB"));
+  const std::string head = fmt::format("node0:{0}:{0} [0] NCCL INFO ", processes_.workers.front());
+  const std::string text = slow ? "NET/Socket : Using [0]eth0:10.0.0.11<0>"
+                                : "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.11<0>";
+  Of(0).Add(start, head + text);
+  Of(0).Add(start + kMilli, fmt::format("{}Using network {}", head, slow ? "Socket" : "IB"));
+  return {start, text};
 }
 
 base::Status ServiceLog::Write(const std::string& folder, double late) {

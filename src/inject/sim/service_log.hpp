@@ -16,8 +16,14 @@ struct Processes {
   std::vector<int> workers;  ///< one a rank
 };
 
+/// The first line that something left: when it was written, and its text without what its process puts before it.
+struct FirstLine {
+  Nanos at = 0;
+  std::string text;
+};
+
 /// Writes what the processes of one service log, in the grammar of their engine: one log for a server, one a rank for
-/// FSDP, and the kernel's. Threads: confined.
+/// FSDP, and the kernel's. What can be the work of a fault says which line it left first. Threads: confined.
 class ServiceLog {
  public:
   ServiceLog(Layout layout, Parts parts, Processes processes, uint64_t seed);
@@ -29,22 +35,25 @@ class ServiceLog {
   void Statistics(const Sample& now, const Sample& before, const KvLink* link);
   void Accepted(const Request& request);
   void Finished(const Request& request);
-  void Aborted(const Request& request);
+  FirstLine Aborted(const Request& request);
   /// Keys of a request never came.
-  void KeysLost(const Request& request);
+  FirstLine KeysLost(const Request& request);
   /// FSDP: every rank wrote its share of a checkpoint.
   void Saved(Nanos at, int step, int64_t bytes, const std::vector<Nanos>& writes);
-  void Refused(Nanos at, int64_t tokens);
-  void Retracted(Nanos at, const Batch& batch);
-  void Compiled(Nanos at, int rank);
+  FirstLine Refused(Nanos at, int64_t tokens);
+  /// vLLM says nothing: the text is empty.
+  FirstLine Retracted(Nanos at, const Batch& batch);
+  FirstLine Compiled(Nanos at, int rank);
   void Profiler(Nanos begin, Nanos end, bool start);
   void ShutDown(Nanos at);
-  void Xid(Nanos at, int device, int number, const std::string& text);
+  /// The driver's line about the GPU of a rank.
+  FirstLine Xid(Nanos at, int rank, int number, const std::string& text);
   /// A rank dies; what the others say follows.
-  void Death(Kind kind, Nanos at, int rank);
-  /// A collective never ends. `rank` is the one that is elsewhere; -1 = all are stuck in the first one.
-  void Hang(Nanos at, int rank);
-  void Path(Nanos at, bool slow);
+  FirstLine Death(Kind kind, Nanos at, int rank);
+  /// A collective never ends. `rank` is the one that is elsewhere, whose line is given; -1 = all are stuck in the first
+  /// one, the earliest line is given.
+  FirstLine Hang(Nanos at, int rank);
+  FirstLine Path(Nanos at, bool slow);
   void Fsdp(Nanos at, const std::string& text);
 
   base::Status Write(const std::string& folder, double late);
@@ -58,6 +67,8 @@ class ServiceLog {
   void Transfers(const Sample& now, const Sample& before, const KvLink& link);
   std::string SglangHead(Nanos at, int replica) const;
   void Traceback(Nanos at, int rank, const std::vector<std::string>& lines);
+  FirstLine Exception(Nanos at, int rank, const std::string& text);
+  FirstLine Killed(Nanos at, int rank);
   LogFile& Main() { return logs_.front(); }
   LogFile& Of(int rank) { return logs_[layout_.engine == Engine::kFsdp ? rank : 0]; }
 
