@@ -2,7 +2,7 @@
 import dataclasses
 import typing
 
-from lab import cgroup, inject, workload
+from lab import cgroup, inject, memory, workload
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +54,11 @@ def quota(*names):
 
 def no_quota():
     return cgroup.why_not("cpu", "cpu.cfs_quota_us")
+
+
+def oom_kill(process):
+    """The kernel kills the process of that name for want of memory."""
+    return lambda scene, p, at_ns: memory.kill(scene.guard, scene.engine.processes[process], at_ns)
 
 
 def bursts(rng):

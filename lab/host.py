@@ -23,7 +23,7 @@ def machine():
 
 
 class HostRecorder:
-    """Samples CPU seconds of named processes and of the machine into a file of JSON lines."""
+    """Samples CPU seconds and waits for pages of named processes, and CPU seconds of the machine, into a file of JSON lines."""
 
     def __init__(self, path, processes, own=(), every_s=0.5):
         """`processes`: name -> pid, written to the file. `own`: pids of the laboratory itself; no other work either."""
@@ -55,14 +55,15 @@ class HostRecorder:
             self.error = error
 
     def _sample(self):
-        seconds = {name: seen[5] for name, pid in self._processes.items() if (seen := procs.stat(pid))}
+        there = {name: seen for name, pid in self._processes.items() if (seen := procs.stat(pid))}
+        seconds = {name: seen[5] for name, seen in there.items()}
         self._used.update({self._processes[name]: value for name, value in seconds.items()})
         self._used.update({pid: seen[5] for pid in self._own if (seen := procs.stat(pid))})
         own = sum(self._used.get(pid, 0) for pid in self._own) + sum(os.times()[:2])
         busy, idle, iowait, steal, running = machine()
         now = time.time_ns()
         self._samples.append((now, busy, sum(self._used.get(p, 0) for p in self._processes.values()), own))
-        return {"t_ns": now, "cpu_s": {k: round(v, 2) for k, v in seconds.items()}, "busy_s": round(busy, 2),
+        return {"t_ns": now, "cpu_s": {k: round(v, 2) for k, v in seconds.items()}, "majflt": {k: seen[6] for k, seen in there.items()}, "busy_s": round(busy, 2),
                 "idle_s": round(idle, 2), "iowait_s": round(iowait, 2), "steal_s": round(steal, 2), "procs_running": int(running)}
 
     def other_work(self, begin_ns=None, end_ns=None):

@@ -99,12 +99,17 @@ def terminate(pid, at_ns):
 def kill(pid, at_ns, limit_s=5.0):
     """Kills a process and waits until it is gone."""
     intervals = _signal(pid, at_ns, signal.SIGKILL)
-    until = time.monotonic() + limit_s
-    while (procs.stat(pid) or ("", "Z"))[1] != "Z":
-        if time.monotonic() > until:
-            raise LabError(f"process {pid} lives on after it was killed")
-        time.sleep(0.01)
+    until_gone(pid, limit_s, "lives on after it was killed")
     return intervals
+
+
+def until_gone(pid, limit_s, complaint):
+    """Waits until a process has ended."""
+    until = time.monotonic() + limit_s
+    while (procs.stat(pid) or ("", "Z"))[1] not in "ZX":
+        if time.monotonic() > until:
+            raise LabError(f"process {pid} {complaint}")
+        time.sleep(0.01)
 
 
 def _signal(pid, at_ns, number):

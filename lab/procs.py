@@ -7,7 +7,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def stat(pid):
-    """(name, state, parent, session, start in ticks since boot, CPU seconds), or None when there is no such process."""
+    """(name, state, parent, session, start in ticks since boot, CPU seconds, waits for a page from disk), or None when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -15,7 +15,7 @@ def stat(pid):
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")
     words = rest.split()
-    return (name, words[0], int(words[1]), int(words[3]), int(words[19]), (int(words[11]) + int(words[12])) / TICKS)
+    return (name, words[0], int(words[1]), int(words[3]), int(words[19]), (int(words[11]) + int(words[12])) / TICKS, int(words[9]))
 
 
 def start_ticks(pid):

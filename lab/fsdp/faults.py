@@ -3,9 +3,9 @@ import dataclasses
 import os
 import typing
 
-from lab import inject, network
+from lab import inject, memory, network
 from lab.casefile import culprit
-from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_quota, orders, quota
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_quota, oom_kill, orders, quota
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,6 +147,8 @@ ALL = {fault.kind: fault for fault in (
              both_ends=True, why_not=no_rate),
     JobFault("rank-kill", "one rank is killed", "PROC_DEATH", ("trace", "log"), (), PAUSE_CULPRIT, failing=True,
              act=lambda scene, p, at_ns: inject.kill(scene.engine.processes[rank_of(p)], at_ns)),
+    JobFault("oom-kill", "the kernel kills one rank for want of memory", "PROC_DEATH", ("trace", "log"), ("HOST_MEM_PRESSURE",), PAUSE_CULPRIT,
+             failing=True, act=by_rank(oom_kill), why_not=lambda: network.no_namespaces() or memory.why_not()),
     JobFault("rank-error", "an exception ends one rank", "PROC_DEATH", ("trace", "log"), (), culprit(layer="process", function="Layer.forward", log_record=ERROR_LINE),
              params=lambda rng: {"text": ERROR_TEXT, "place": f"layers.{rng.randrange(4)}", "max_hits": 1, "seconds": 3.0},
              act=order("layer", "raise"), failing=True),

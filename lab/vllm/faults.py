@@ -1,7 +1,7 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
-from lab import inject, workload
+from lab import inject, memory, workload
 from lab.casefile import culprit
-from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, order, quota, stop, until_done
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, oom_kill, order, quota, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -66,5 +66,7 @@ ALL = {fault.kind: fault for fault in (
           of("Worker", "process", rank=0, function="Worker.execute_model", log_record=ERROR_LINE),
           params=lambda rng: {"text": ERROR_TEXT, "max_hits": 1, "seconds": 5.0},
           act=order("execute", "raise"), last=True),
+    Fault("oom-kill", "the kernel kills the worker for want of memory", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
+          of("Worker", "process", rank=0), act=oom_kill("Worker"), why_not=memory.why_not, last=True),
     *look_alikes("APIServer", (1, 3), (450, 620), 12, (12, 20), (40, 24)),
 )}

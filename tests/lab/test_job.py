@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import casefile, cgroup, course, fault, inject, job, network, procs  # noqa: E402
+from lab import casefile, cgroup, course, fault, inject, job, memory, network, procs  # noqa: E402
 from lab.engine import Engine  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.fsdp import faults as fsdp_faults  # noqa: E402
@@ -33,8 +33,8 @@ def namespaces(pid=None):
     return {line.split()[0] for line in listed.splitlines() if line.startswith(f"tl{pid or os.getpid()}")}
 
 
-def groups():
-    place = cgroup.mounts().get("cpu")
+def groups(controller="cpu"):
+    place = cgroup.mounts().get(controller)
     return set(place.rglob("teller-lab-*")) if place else set()
 
 
@@ -50,8 +50,8 @@ class Folder(unittest.TestCase):
             self.assertLess(time.monotonic(), until, "did not happen")
             time.sleep(0.02)
 
-    def busy(self):
-        process = subprocess.Popen(BUSY)
+    def busy(self, command=BUSY):
+        process = subprocess.Popen(command)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -206,6 +206,90 @@ class Quotas(Folder):
         self.addCleanup(run.stdout.close)
         run.stdout.readline()
         mine = lambda: {g for g in groups() if f"-{run.pid}-" in g.name}  # noqa: E731
+        self.wait(mine)
+        run.kill()
+        run.wait()
+        self.wait(lambda: not mine())
+
+
+HOLDER = [sys.executable, "-c", "held = bytearray(b'1') * (100 << 20)\nwhile True: pass"]
+NO_MEMORY = memory.why_not() or memory.why_not_slow()
+# Touches every page of a mapped file again and again.
+READER = """import mmap, sys
+with open(sys.argv[1], "rb") as file:
+    pages = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+turns = 0
+while True:
+    for at in range(0, len(pages), 4096):
+        pages[at]
+    turns += 1
+    print(turns, flush=True)
+"""
+
+
+@unittest.skipIf(NO_MEMORY, f"SKIPPED: {NO_MEMORY}")
+class Memory(Folder):
+    MB = 48
+
+    def reader(self):
+        path = self.folder / "weights"
+        path.write_bytes(b"w" * (self.MB << 20))
+        with open(path, "rb") as file:
+            os.fsync(file.fileno())  # pages that are not on disk yet cannot be taken back
+        process = subprocess.Popen([sys.executable, "-c", READER, str(path)], stdout=subprocess.PIPE, text=True)
+        for clean in (process.stdout.close, process.wait, process.kill):
+            self.addCleanup(clean)
+        process.stdout.readline()
+        if memory.own_file_bytes(process.pid) < self.MB << 20:
+            self.skipTest("SKIPPED: files of the temporary folder are no file pages (tmpfs?)")
+        threading.Thread(target=lambda: [None for _ in process.stdout], daemon=True).start()
+        return process
+
+    def nothing_left(self, pid):
+        self.assertEqual({g for g in groups("memory") if f"-{pid}-" in g.name}, set())
+
+    def test_a_limit_makes_a_process_read_its_files_again(self):
+        process = self.reader()
+        home = cgroup.home_of(process.pid, "memory")
+        with Guard() as guard:
+            before = memory.reads(process.pid)
+            (begin, end), = memory.limit(guard, process.pid, time.time_ns(), 5.0, 0.5)  # the disk may be busy
+            self.assertGreater(memory.reads(process.pid), before)
+        self.assertGreaterEqual(end - begin, 5 * 10**9)
+        self.assertEqual(cgroup.home_of(process.pid, "memory"), home)
+        self.nothing_left(os.getpid())
+
+    def test_a_process_without_files_of_its_own_is_left_alone(self):
+        with Guard() as guard, self.assertRaisesRegex(LabError, "would not slow it"):
+            memory.limit(guard, self.busy().pid, time.time_ns(), 1.0, 0.5)
+        self.nothing_left(os.getpid())
+
+    def test_a_limit_that_is_not_felt_is_no_injection(self):
+        process = self.reader()
+        process.send_signal(signal.SIGSTOP)  # it touches nothing
+        self.addCleanup(process.send_signal, signal.SIGCONT)
+        with Guard() as guard, self.assertRaisesRegex(LabError, "it was not felt"):
+            memory.limit(guard, process.pid, time.time_ns(), 0.3, 0.5)
+        self.nothing_left(os.getpid())
+
+    def test_the_kernel_kills_the_process_and_nobody_else(self):
+        process, bystander = self.busy(HOLDER), self.busy()
+        self.wait(lambda: int(pathlib.Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096 > 100 << 20)
+        with Guard() as guard:
+            (begin, end), = memory.kill(guard, process.pid, time.time_ns())
+        self.assertGreater(end, begin)
+        self.assertEqual(process.wait(), -signal.SIGKILL)
+        self.assertIsNone(bystander.poll())
+        self.nothing_left(os.getpid())
+
+    def test_a_killed_run_leaves_no_group_and_no_neighbour(self):
+        code = ("import subprocess, time\nfrom lab import memory\nfrom lab.guard import Guard\nguard = Guard()\n"
+                f"child = subprocess.Popen({BUSY!r}, start_new_session=True)\nguard.session(child.pid)\nprint('go', flush=True)\n"
+                "memory.kill(guard, child.pid, time.time_ns() + 600 * 10**9)\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.stdout.close)
+        run.stdout.readline()
+        mine = lambda: {g for g in groups("memory") if f"-{run.pid}-" in g.name}  # noqa: E731
         self.wait(mine)
         run.kill()
         run.wait()

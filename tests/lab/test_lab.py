@@ -343,7 +343,7 @@ class Recorders(Folder):
         recorder.stop()
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         self.assertGreaterEqual(len(lines), 3)
-        self.assertEqual(set(lines[0]), {"t_ns", "cpu_s", "busy_s", "idle_s", "iowait_s", "steal_s", "procs_running"})
+        self.assertEqual(set(lines[0]), {"t_ns", "cpu_s", "majflt", "busy_s", "idle_s", "iowait_s", "steal_s", "procs_running"})
         self.assertEqual(list(lines[0]["cpu_s"]), ["APIServer"])
         self.assertEqual([x["t_ns"] for x in lines], sorted(x["t_ns"] for x in lines))
         self.assertGreaterEqual(recorder.other_work(), 0)

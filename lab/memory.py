@@ -1,0 +1,130 @@
+"""A limit of memory for processes that run already: reclaim that makes them read their files again and again, or the kernel's OOM kill.
+
+A process that is moved into a control group leaves the memory that it has with its old one; what it touches from then on counts for the new one. So to be
+felt by what is there already, file pages have to be given up first. Memory without a file cannot be taken back without swap: a process that has little else
+is not slowed by a limit, only killed."""
+import ctypes
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+
+from lab import cgroup, inject, procs
+from lab.errors import LabError
+
+LEAST = 16 << 20      # bytes of files: less is too little to be felt
+KILL_LIMIT = 48 << 20  # of a group in which the kernel has to kill
+KILL_S = 20
+PROCESS_MADVISE, PAGE_OUT = 440, 21  # of every architecture with the common table of system calls
+MACHINES = ("x86_64", "aarch64")
+# Grows until it is told to end.
+BALLOON = """import sys, time
+print("ready", flush=True)
+sys.stdin.readline()
+held = []
+for _ in range(int(sys.argv[1])):
+    held.append(bytearray(b"1") * (1 << 20))
+    time.sleep(0.002)
+time.sleep(600)
+"""
+
+
+def why_not():
+    """Why memory cannot be limited here, or None."""
+    return cgroup.why_not("memory", "memory.limit_in_bytes")
+
+
+def why_not_slow():
+    """Why a running process cannot be slowed by a limit here, or None."""
+    if platform.machine() not in MACHINES or not hasattr(os, "pidfd_open"):
+        return "no call that makes another process give up its file pages"
+    return why_not()
+
+
+def own_file_bytes(pid):
+    """Bytes of files that only this process maps and has not changed: what the kernel can take back."""
+    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Private_Clean:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+def reads(pid):
+    """How often this process had to wait for a page from disk so far."""
+    seen = procs.stat(pid)
+    if seen is None:
+        raise LabError(f"process {pid} is gone: it could not live with its limit")
+    return seen[6]
+
+
+class _Range(ctypes.Structure):
+    _fields_ = [("begin", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+
+def give_up_files(pid):
+    """Lets a process give up the pages of its files; they are read again when it touches them."""
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    handle = os.pidfd_open(pid)
+    try:
+        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+            words = line.split(maxsplit=5)
+            if len(words) < 6 or not words[5].startswith("/"):
+                continue
+            begin, end = (int(word, 16) for word in words[0].split("-"))
+            # What it may not give up stays; that enough was given up is looked at afterwards.
+            call(PROCESS_MADVISE, handle, ctypes.byref(_Range(begin, end - begin)), ctypes.c_size_t(1), PAGE_OUT, 0)
+    finally:
+        os.close(handle)
+
+
+def limit(guard, pid, at_ns, seconds, share):
+    """A process keeps only this share of the file pages that are its own; what does not fit is read again when it is touched."""
+    own = own_file_bytes(pid)
+    if own * share < LEAST:
+        raise LabError(f"process {pid} has only {own >> 20} MB of files in memory: a limit would not slow it")
+    with cgroup.Group(guard, "memory", [pid]) as group:
+        group.write("memory.limit_in_bytes", int(own * share))
+        inject.sleep_until(at_ns)
+        before = reads(pid)
+        begin = time.time_ns()
+        group.enter()
+        give_up_files(pid)
+        inject.sleep_until(begin + int(seconds * 1e9))
+        end = time.time_ns()
+        held, faults = int(group.read("memory.failcnt")), reads(pid) - before
+        if held == 0 or faults == 0:
+            raise LabError(f"the limit of {int(own * share) >> 20} MB was met {held} times and cost {faults} reads: it was not felt")
+    return [[begin, end]]
+
+
+def kill(guard, pid, at_ns):
+    """A process and a neighbour that grows share a limit: the kernel kills the process, which stands first on its list when it
+    is larger than the neighbour."""
+    with cgroup.Group(guard, "memory", [pid]) as group:
+        group.write("memory.limit_in_bytes", KILL_LIMIT)
+        balloon = subprocess.Popen([sys.executable, "-c", BALLOON, str(2 * (KILL_LIMIT >> 20))], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True, text=True)
+        guard.session(balloon.pid)
+        try:
+            if balloon.stdout.readline() != "ready\n":
+                raise LabError("the neighbour that should use up the memory did not start")
+            inject.sleep_until(at_ns)
+            if procs.stat(pid) is None:
+                raise LabError(f"process {pid} is gone before it could be killed")
+            pathlib.Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
+            begin = time.time_ns()
+            group.write("cgroup.procs", balloon.pid)
+            group.enter()
+            balloon.stdin.write("go\n")
+            balloon.stdin.flush()
+            inject.until_gone(pid, KILL_S, "was not killed by the kernel")
+            if group.numbers("memory.oom_control")["oom_kill"] == 0:
+                raise LabError(f"process {pid} ended, but not by the kernel's OOM killer")
+            return [[begin, time.time_ns()]]
+        finally:
+            balloon.kill()
+            balloon.wait()
+            balloon.stdin.close()
+            balloon.stdout.close()
