@@ -1,6 +1,6 @@
 """Looks for leaks in a set of labelled cases: ways in which the answer reaches a method other than through what a fault does.
 
-usage: python3 -m lab.leak CASES... [-o RESULTS] [--split SPLIT] [--shuffles N] [--seed N]
+usage: python3 -m lab.leak CASES... [-o RESULTS] [--split SPLIT] [--shuffles N] [--seed N] [--reads FOLDER]
 
 1. A method that sees only names, sizes, counts and order of files and records (`names-and-sizes`) is asked for class and culprit; then again after
    lessons whose labels were shuffled among runs of their kind (source, stack, ranks). If it is better with true labels, these things tell.
@@ -28,8 +28,10 @@ DRAWS = 2000
 
 
 def score(args, folder, methods, seed, shuffle):
-    """scores.json of one run of the scorer."""
-    command = [args.teller, "lab", "score", *args.cases, "--method", ",".join(methods), "--split", args.split, "--seed", str(seed), "--resamples", "0", "-q", "-o", folder]
+    """scores.json of one run of the scorer. The first one reads the cases, the others take what it read."""
+    reads = args.reads or folder.parent / "reads"
+    command = [args.teller, "lab", "score", *args.cases, "--method", ",".join(methods), "--split", args.split, "--seed", str(seed), "--resamples", "0", "-q",
+               "--reads", reads, "-o", folder]
     done = subprocess.run([str(word) for word in [*command, *(["--shuffle-labels"] if shuffle else [])]], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     if done.returncode not in (0, 3):
         raise LabError(done.stderr.strip() or "teller lab score failed")
@@ -162,6 +164,7 @@ def main(argv):
     parser.add_argument("--split", default="folds:5")
     parser.add_argument("--shuffles", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--reads", type=pathlib.Path, help="keep what is read of the cases here, as lab score does")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
     try:
         args = parser.parse_args(argv)

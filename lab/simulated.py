@@ -1,7 +1,7 @@
 """A set of simulated cases over engines and numbers of ranks: every kind of fault and look-alike in turn at drawn magnitudes, and healthy runs, so many that
 rare false alarms can be seen.
 
-usage: lab simulated -o CASES [--seed N] [--mix N] [--healthy N] [--teller PATH]
+usage: lab simulated -o CASES [--seed N] [--mix N] [--healthy N] [--steps N] [--most-ranks N] [--teller PATH]
 
 Same numbers and seed: same cases.
 """
@@ -17,9 +17,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = (("vllm", 1), ("vllm", 2), ("vllm", 4), ("sglang", 1), ("sglang", 4), ("fsdp", 2), ("fsdp", 4), ("fsdp", 8))
 
 
-def make(teller, folder, engine, ranks, fault, count, seed):
-    done = subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count), "--seed", str(seed), "-q",
-                           "-o", folder / f"{engine}-{ranks}-{fault}"], stderr=subprocess.PIPE, text=True)
+def make(teller, folder, engine, ranks, fault, count, seed, steps):
+    length = ["--steps", str(steps)] if steps else []
+    done = subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count), "--seed", str(seed), *length,
+                           "-q", "-o", folder / f"{engine}-{ranks}-{fault}"], stderr=subprocess.PIPE, text=True)
     if done.returncode:
         raise LabError(done.stderr.strip() or f"{teller} ended with status {done.returncode}")
 
@@ -30,17 +31,22 @@ def main(argv):
     parser.add_argument("--seed", type=int, default=100)
     parser.add_argument("--mix", type=int, default=48, help="cases of each engine and number of ranks with a fault or look-alike each")
     parser.add_argument("--healthy", type=int, default=16, help="healthy ones of each")
+    parser.add_argument("--steps", type=int, help="recorded steps of each; by default the program's own number")
+    parser.add_argument("--most-ranks", type=int, default=max(ranks for _, ranks in RUNS), help="leave out runs of more ranks")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
     try:
         args = parser.parse_args(argv)
         if min(args.mix, args.healthy) < 0 or args.mix + args.healthy == 0:
             raise LabError("--mix and --healthy are numbers of cases from 0, at least one of them from 1")
+        runs = [(i, *run) for i, run in enumerate(RUNS) if run[1] <= args.most_ranks]
+        if not runs:
+            raise LabError("--most-ranks is a number from 1")
         with whole_set(args.output) as part:
-            for i, (engine, ranks) in enumerate(RUNS):
+            for i, engine, ranks in runs:
                 for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):
                     if count:
-                        make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i)
-        print(f"{len(RUNS) * (args.mix + args.healthy)} cases in {args.output}")
+                        make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i, args.steps)
+        print(f"{len(runs) * (args.mix + args.healthy)} cases in {args.output}")
         return 0
     except (LabError, OSError) as error:
         print(f"lab: {error}", file=sys.stderr)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """How realistic is the simulator? Prints distances of distributions and a classifier's AUC, against recordings that were not used for fitting.
 
-usage: sim_realism.py TELLER TRACES LAB [--seeds N]
+usage: sim_realism.py TELLER TRACES LAB... [--seeds N] [--steps N]
 
-TRACES holds real Chrome traces of GPU runs, LAB labelled runs of real engines. The classifier needs scikit-learn: when this interpreter lacks it, that of
+TRACES holds real Chrome traces of GPU runs, LAB labelled runs of real engines by stack, of which those without a fault are taken. The classifier needs scikit-learn: when this interpreter lacks it, that of
 the baselines is taken (`./dev lab setup baselines`).
 """
 import argparse
@@ -18,7 +18,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from realism import distances, recordings, windows  # noqa: E402
 
-HEALTHY = ("none", "long-prefill", "burst")  # real labelled runs hold look-alikes and faults as well; these are the plain ones
+HEALTHY = ("none", "long-prefill", "burst")
 
 
 def with_learning():
@@ -34,13 +34,13 @@ def with_learning():
     os.execve(str(setup.python()), [str(setup.python()), *sys.argv], os.environ | {"TELLER_REALISM": "1"})
 
 
-def simulated(teller, folder, seeds):
+def simulated(teller, folder, seeds, steps):
     """(engine, case) of healthy simulated runs of several sizes."""
     for engine in recordings.ENGINES:
         for seed in range(1, seeds + 1):
             ranks = (1, 2, 4)[seed % 3]
             kinds = [k for k in HEALTHY if engine != "fsdp" or k != "burst"]
-            for case in recordings.simulate(teller, folder, engine, ranks, kinds[seed % len(kinds)], 1000 + seed): yield engine, case
+            for case in recordings.simulate(teller, folder, engine, ranks, kinds[seed % len(kinds)], 1000 + seed, steps=steps): yield engine, case
 
 
 def print_table(rows):
@@ -73,9 +73,7 @@ def engine_part(teller, lab, cases):
     from realism import classifier
     real, made, rows = {}, collections.defaultdict(lambda: collections.defaultdict(list)), collections.defaultdict(list)
     for engine in recordings.ENGINES:
-        for label in sorted((pathlib.Path(lab) / engine).glob("*/label.json")):
-            case = label.parent
-            if recordings.fitted(case): continue
+        for case in recordings.healthy(lab, engine):
             records = recordings.features(teller, case)
             rows[engine] += [(str(case), True, w) for w in windows.run_windows(records)]
             real[f"{engine}/{case.name}"] = {k: v for k, v in distances.steps(records).items() if k != "kernels a step"}
@@ -96,12 +94,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("teller")
     parser.add_argument("traces")
-    parser.add_argument("lab")
+    parser.add_argument("lab", nargs="+")
     parser.add_argument("--seeds", type=int, default=6, help="simulated runs of each engine (default 6)")
+    parser.add_argument("--steps", type=int, help="recorded steps of each; by default the program's own number")
     options = parser.parse_args()
     with_learning()
     with tempfile.TemporaryDirectory() as scratch:
-        cases = list(simulated(options.teller, pathlib.Path(scratch), options.seeds))
+        cases = list(simulated(options.teller, pathlib.Path(scratch), options.seeds, options.steps))
         gpu_part(options.traces, cases)
         engine_part(options.teller, options.lab, cases)
 

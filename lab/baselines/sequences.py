@@ -2,8 +2,11 @@
 import collections
 import math
 
+import numpy as np
+
+from lab.baselines.chain import Chain, Coded
 from lab.baselines.method import Learned, Method
-from lab.baselines.task import Answer
+from lab.baselines.task import Answer, once
 
 ERRORS = ("error", "fatal")
 
@@ -56,32 +59,18 @@ class Rarity(Learned):
         return answer
 
 
-class Chain:
-    """How often each word follows the `order` words before it, with shorter contexts where a context was not seen."""
+@once
+def coded_logs(case):
+    return Coded([[case.templates.get(log["template"], "") for log in case.logs]])
 
-    def __init__(self, order):
-        self.order = order
-        self.counts = collections.defaultdict(collections.Counter)
-        self.words = set()
 
-    def learn(self, words):
-        self.words.update(words)
-        for i, word in enumerate(words):
-            for n in range(self.order + 1):
-                if i >= n:
-                    self.counts[tuple(words[i - n:i])][word] += 1
-
-    def surprise(self, words):
-        """-log p of each word."""
-        out = []
-        for i, word in enumerate(words):
-            p = 1.0 / (len(self.words) + 1)
-            for n in range(min(self.order, i) + 1):
-                counter = self.counts.get(tuple(words[i - n:i]))
-                if counter:
-                    p = (counter[word] + p) / (sum(counter.values()) + 1)
-            out.append(-math.log(p))
-        return out
+@once
+def coded_ops(case):
+    """(words, step of each, number of its rank and operator, these pairs)."""
+    rows = np.repeat(np.arange(len(case.sequence)), [len(words) for words in case.sequence])
+    numbers = {}
+    pairs = [numbers.setdefault((case.rank[row], word), len(numbers)) for row, words in enumerate(case.sequence) for word in words]
+    return Coded(case.sequence), rows, np.array(pairs, dtype=int), list(numbers)
 
 
 class TemplateSequence(Learned):
@@ -91,13 +80,10 @@ class TemplateSequence(Learned):
     defaults = (6.0, 6.0)
 
     def fit(self, train, params, seed):
-        chain = Chain(params["order"])
-        for case, lesson in train:
-            if not lesson["is_fault"]:
-                chain.learn([case.templates.get(log["template"], "") for log in case.logs])
+        chain = Chain(params["order"], [coded_logs(case) for case, lesson in train if not lesson["is_fault"]])
 
         def answer(case):
-            odd = chain.surprise([case.templates.get(log["template"], "") for log in case.logs])
+            odd = chain.surprise(coded_logs(case)).tolist()
             order = sorted(range(len(odd)), key=lambda i: (-odd[i], i))
             return Answer(step_scores(case.logs, odd), max(odd, default=0.0), [line_candidate(case.logs[i], odd[i]) for i in order[:20]])
         return answer
@@ -110,27 +96,17 @@ class OpSequence(Learned):
     defaults = (2.0, 2.0)
 
     def fit(self, train, params, seed):
-        lessons = Chain(params["order"])
-        for case, lesson in train:
-            if not lesson["is_fault"]:
-                for words in case.sequence:
-                    lessons.learn(words)
+        lessons = Chain(params["order"], [coded_ops(case)[0] for case, lesson in train if not lesson["is_fault"]])
 
         def answer(case):
-            chain = lessons
-            if not lessons.words:
-                chain = Chain(params["order"])
-                for words in case.sequence:
-                    chain.learn(words)
-            steps, words_of = {}, collections.Counter()
-            for row, words in enumerate(case.sequence):
-                odd = chain.surprise(words)
-                steps[row] = sum(odd) / len(odd) if odd else 0.0
-                for word, amount in zip(words, odd):
-                    words_of[case.rank[row], word] += amount
-            whole = sum(words_of.values()) or 1.0
-            found = [{"rank": rank, "op": op, "p": amount / whole} for (rank, op), amount in words_of.most_common(20)]
-            return Answer(steps, max(steps.values(), default=0.0), found)
+            coded, rows, pairs, keys = coded_ops(case)
+            chain = lessons if lessons.words else Chain(params["order"], [coded])
+            odd = chain.surprise(coded)
+            steps = np.bincount(rows, odd, len(case.sequence)) / np.maximum(1, np.bincount(rows, minlength=len(case.sequence)))
+            cost = np.bincount(pairs, odd, len(keys))
+            whole = cost.sum() or 1.0
+            found = [{"rank": keys[i][0], "op": keys[i][1], "p": cost[i] / whole} for i in np.argsort(-cost, kind="stable")[:20]]
+            return Answer(dict(enumerate(steps.tolist())), max(steps, default=0.0), found)
         return answer
 
 

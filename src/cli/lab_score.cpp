@@ -81,6 +81,7 @@ int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
   options.timeout_s = what.timeout;
   options.shuffle_labels = what.shuffle_labels;
   options.keep_work = what.keep_work;
+  options.reads = what.reads;
   const auto scores = score::ScoreCases(options, draft.path().string(), [&](const std::string& line) {
     if (!common.quiet) Say(line);
   });

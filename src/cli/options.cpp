@@ -252,6 +252,10 @@ void AddScore(CLI::App& lab, All& all) {
   score->add_flag("--shuffle-labels", all.score.shuffle_labels,
                   "Tell methods each other's truth to learn from: what is left is a leak");
   score->add_flag("--keep-work", all.score.keep_work, "Keep copies, features and tasks beside the results");
+  score
+      ->add_option("--reads", all.score.reads,
+                   "Keep what is read of the cases here; later runs of baselines on them take it")
+      ->type_name("FOLDER");
 }
 
 void AddLab(CLI::App& app, All& all) {

@@ -93,6 +93,7 @@ struct LabScoreOptions {
   unsigned timeout = 300;  ///< seconds for one case
   bool shuffle_labels = false;
   bool keep_work = false;
+  std::string reads;  ///< folder for what was read of the cases
 };
 
 struct TpeTrainOptions {

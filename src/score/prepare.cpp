@@ -68,6 +68,10 @@ base::Status CopyInputs(const fs::path& from, const fs::path& to, bool link) {
   return {};
 }
 
+std::string FeaturesPath(const std::string& work, const std::string& name) {
+  return (fs::path(work) / "features" / (name + ".jsonl")).string();
+}
+
 base::Status SaveFeatures(const engine::Run& run, const fs::path& path, bool steps_only) {
   std::ofstream out(path, std::ios::binary);
   const auto write = [&](std::string_view text) -> base::Status {
@@ -99,7 +103,7 @@ base::Status ReadCase(const Truth& truth, const std::string& name, const Prepare
     answer.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
     TELLER_TRY(WriteText((fs::path(options.answers) / (name + ".json")).string(), ToJson(answer).dump() + "\n"));
   }
-  TELLER_TRY(SaveFeatures(*run, fs::path(options.work) / "features" / (name + ".jsonl"), options.steps_only));
+  TELLER_TRY(SaveFeatures(*run, FeaturesPath(options.work, name), options.steps_only));
   std::error_code error;
   if (!options.keep_copies) fs::remove_all(copy, error);
   return {};
@@ -130,14 +134,20 @@ fs::path ProblemPath(const PrepareOptions& options, const std::string& name) {
   _exit(status);
 }
 
+/// What a reading that failed wrote down; empty when it did not come to that.
+std::string WrittenProblem(const PrepareOptions& options, const std::string& name) {
+  std::ifstream in(ProblemPath(options, name));
+  std::string text;
+  std::getline(in, text);
+  return text;
+}
+
 std::string ProblemOf(int status, const PrepareOptions& options, const std::string& name) {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
     return fmt::format("took longer than {} s", options.timeout_s);
   if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
-  std::ifstream in(ProblemPath(options, name));
-  std::string text;
-  std::getline(in, text);
+  const std::string text = WrittenProblem(options, name);
   return text.empty() ? fmt::format("ended with status {}", WEXITSTATUS(status)) : text;
 }
 
@@ -214,8 +224,21 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
     prepared.problem = ProblemOf(status, options, prepared.name);
     running.erase(it);
   }
-  for (Prepared& prepared : out)
-    prepared.steps = ReadSteps((fs::path(options.work) / "features" / (prepared.name + ".jsonl")).string());
+  for (Prepared& prepared : out) prepared.steps = ReadSteps(FeaturesPath(options.work, prepared.name));
+  return out;
+}
+
+std::vector<Prepared> PreparedBefore(const std::vector<std::string>& names, const std::string& work) {
+  const PrepareOptions options{.work = work, .answers = {}};
+  std::vector<Prepared> out;
+  for (const std::string& name : names) {
+    Prepared prepared{.name = name, .problem = WrittenProblem(options, name), .steps = {}};
+    std::error_code error;
+    if (prepared.problem.empty() && !fs::exists(FeaturesPath(work, name), error))
+      prepared.problem = "could not be read when it was";
+    prepared.steps = ReadSteps(FeaturesPath(work, name));
+    out.push_back(std::move(prepared));
+  }
   return out;
 }
 

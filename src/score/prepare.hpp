@@ -39,4 +39,7 @@ bool IsTruthFile(const std::string& name);
 base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases, const std::vector<std::string>& names,
                                                  const PrepareOptions& options);
 
+/// The same of cases whose features an earlier run left in `work`.
+std::vector<Prepared> PreparedBefore(const std::vector<std::string>& names, const std::string& work);
+
 }  // namespace teller::score

@@ -11,6 +11,7 @@
 #include "base/rng.hpp"
 #include "inject/check.hpp"
 #include "score/json_file.hpp"
+#include "score/reads.hpp"
 
 namespace teller::score {
 
@@ -72,9 +73,31 @@ class Scorer {
   std::string Answers(const std::string& method) const { return (fs::path(folder_) / "answers" / method).string(); }
   std::string Work() const { return (fs::path(folder_) / "work").string(); }
 
+  /// Where the features of the cases lie.
+  std::string Reads() const { return scores_.options.reads.empty() ? Work() : scores_.options.reads; }
+
+  /// True when an earlier run has read these cases, and then takes what it read.
+  base::Result<bool> TakeReads(const std::vector<Method>& methods) {
+    if (scores_.options.reads.empty()) return false;
+    for (const Method& method : methods) {
+      if (method.command.empty() || method.wants_copies) {
+        return base::Error{.code = base::Code::kUsage,
+                           .message = "--reads is for baselines alone; " + method.name + " reads the cases itself"};
+      }
+    }
+    auto names = NamesRead(Reads(), scores_.cases);
+    if (!names) return names.error();
+    if (!*names) return false;
+    scores_.names = std::move(**names);
+    prepared_ = PreparedBefore(scores_.names, Reads());
+    return true;
+  }
+
   base::Status Prepare(const std::vector<Method>& methods) {
     const auto begin = std::chrono::steady_clock::now();
-    PrepareOptions options{.work = Work(),
+    const auto taken = TakeReads(methods);
+    if (!taken) return taken.error();
+    PrepareOptions options{.work = Reads(),
                            .answers = {},
                            .workers = scores_.options.workers,
                            .timeout_s = scores_.options.timeout_s,
@@ -90,9 +113,12 @@ class Scorer {
       options.keep_copies |= method.wants_copies;
       options.steps_only &= method.command.empty();
     }
-    auto prepared = PrepareCases(scores_.cases, scores_.names, options);
-    if (!prepared) return prepared.error();
-    prepared_ = std::move(*prepared);
+    if (!*taken) {
+      auto prepared = PrepareCases(scores_.cases, scores_.names, options);
+      if (!prepared) return prepared.error();
+      prepared_ = std::move(*prepared);
+      if (!scores_.options.reads.empty()) TELLER_TRY(NoteReads(Reads(), scores_.cases, scores_.names));
+    }
     for (size_t i = 0; i < prepared_.size(); ++i) {
       if (!prepared_[i].problem.empty())
         scores_.problems.push_back(scores_.cases[i].folder + ": " + prepared_[i].problem);
@@ -156,7 +182,7 @@ class Scorer {
       for (const uint32_t i : fold.test) asked.push_back(scores_.names[i]);
       std::sort(asked.begin(), asked.end());
       if (asked.empty()) continue;
-      auto task = WriteTask(Work(), folder(f), Lessons(fold), asked, scores_.options.seed);
+      auto task = WriteTask(Reads(), folder(f), Lessons(fold), asked, scores_.options.seed);
       if (!task) return task.error();
       folds.push_back(f);
       tasks.push_back(std::move(*task));

@@ -15,6 +15,7 @@ struct ScoreOptions {
   std::vector<std::string> roots;    ///< folders with cases
   std::vector<std::string> methods;  ///< as ParseMethods takes them
   std::string baselines;             ///< command that knows further methods by name; may be empty
+  std::string reads;                 ///< folder that keeps what was read of the cases for later runs; may be empty
   std::string split = "none";
   uint64_t seed = 1;
   unsigned resamples = 200;

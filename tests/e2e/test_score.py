@@ -140,6 +140,37 @@ class Score(Case):
         lessons = lambda ops: sorted({c["op"] for answer in ops.values() for c in answer})
         self.assertNotEqual(lessons(seen[0]), lessons(seen[1]))
 
+    @unittest.skipUnless(LAB_PYTHON.exists(), f"SKIPPED: {LAB_PYTHON} is missing; ./dev lab setup baselines makes it")
+    def test_what_was_read_is_taken_again_and_never_when_it_is_another(self):
+        self.make_cases()
+        reads = self.folder / "reads"
+        ask = ("--method", "3sigma,chance", "--split", "folds:3")
+        steps = lambda folder: [json.loads(path.read_text())["steps"] for path in sorted((folder / "answers/3sigma").iterdir())]
+        plain, plain_folder, _ = self.score(*ask)
+        first, first_folder, _ = self.score(*ask, "--reads", reads)
+        features = sorted((reads / "features").iterdir())
+        times = [path.stat().st_mtime_ns for path in features]
+        second, second_folder, _ = self.score(*ask, "--reads", reads)
+        self.assertEqual(times, [path.stat().st_mtime_ns for path in features])
+        self.assertEqual(steps(plain_folder), steps(first_folder))
+        self.assertEqual(steps(first_folder), steps(second_folder))
+        # Another seed deals other folds, and the names stay those of the reading.
+        third, _, _ = self.score(*ask, "--reads", reads, "--seed", 5)
+        self.assertEqual([c["name"] for c in first["cases"]], [c["name"] for c in third["cases"]])
+        refused = lambda *args: teller("lab", "score", self.folder / "cases", "-o", self.folder / "no", "--reads", reads, *args)
+        done = refused("--method", "teller,chance")
+        self.assertEqual((done.returncode, b"baselines alone" in done.stderr), (2, True), done.stderr)
+        self.make_case("calm1", {3})
+        done = refused(*ask)
+        self.assertEqual((done.returncode, b"has changed since" in done.stderr), (2, True), done.stderr)
+        shutil.rmtree(self.folder / "cases/calm1")
+        self.make_case("new", set())
+        done = refused(*ask)
+        self.assertEqual((done.returncode, b"was not among" in done.stderr), (2, True), done.stderr)
+        (reads / "reads.json").unlink()
+        done = refused(*ask)
+        self.assertEqual((done.returncode, b"came to its end" in done.stderr), (2, True), done.stderr)
+
     def test_same_seed_same_scores(self):
         self.make_cases()
         strip = lambda scores: [{"g": t["group"], "v": t["value"], "f": {k: v for k, v in t["figures"].items() if "wall" not in k and "peak" not in k}}

@@ -37,12 +37,20 @@ def real_gpu(traces):
         yield str(group.relative_to(traces)), path, events
 
 
-def simulate(teller, folder, engine, ranks, fault, seed, count=1):
+def simulate(teller, folder, engine, ranks, fault, seed, count=1, steps=None):
     """Folders of simulated cases."""
     out = folder / f"{engine}-{ranks}-{fault}-{seed}"
+    length = ["--steps", str(steps)] if steps else []
     subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count),
-                    "--seed", str(seed), "-q", "-o", str(out)], check=True)
+                    "--seed", str(seed), *length, "-q", "-o", str(out)], check=True)
     return sorted(out.iterdir())
+
+
+def healthy(folders, engine):
+    """Labelled real runs of an engine without a fault that were not fitted. Simulated runs without a fault stand beside them, so a fault would tell them apart."""
+    for folder in folders:
+        for label in sorted((pathlib.Path(folder) / engine).glob("*/label.json")):
+            if not fitted(label.parent) and not json.loads(label.read_text())["is_fault"]: yield label.parent
 
 
 def features(teller, case):
