@@ -16,7 +16,7 @@ from lab.baselines import setup  # noqa: E402
 
 def case(i, cls, right, rank=0, stack="vllm"):
     answer = {"class_right": right, "rank_place": 1 if right else 0, "process_place": None, "op_place": None, "abnormal": True}
-    return {"folder": str(i), "source": "simulated", "stack": stack, "world_size": 4, "counts": True, "is_fault": True, "class": cls, "rank": rank, "ops": [],
+    return {"folder": str(i), "source": "simulated", "stack": stack, "world_size": 4, "counts": True, "is_fault": True, "class": cls, "kind": cls.lower(), "rank": rank, "ops": [],
             "answers": {name: answer for name in leak.LEARNED}}
 
 
@@ -40,13 +40,23 @@ class Blind(unittest.TestCase):
     def rows(self, true, shuffled):
         report = leak.Report()
         leak.blind(report, true, shuffled, 1)
-        return {(row["source"], row["figure"]): row["above_chance"] for row in report.rows}
+        return {(row["source"], row["faults"], row["figure"]): row["above_chance"] for row in report.rows}
 
     def test_what_true_labels_add_is_a_leak(self):
         draw = random.Random(3)
         guessed = [scores([draw.random() < 0.4 for _ in range(80)]) for _ in range(2)]
         known = scores([draw.random() < 0.9 for _ in range(80)])
-        self.assertEqual(self.rows(known, guessed), {(source, figure): True for source in ("all", "simulated") for figure in ("class", "rank")})
+        self.assertEqual(self.rows(known, guessed), {(source, faults, figure): True for source in ("all", "simulated") for faults in ("all", leak.TIMED)
+                                                     for figure in ("class", "rank")})
+
+    def test_what_a_fault_itself_does_to_counts_is_none(self):
+        draw = random.Random(6)
+        classes = ("PROC_DEATH", "CPU_STARVED")
+        guessed = [scores([draw.random() < 0.3 for _ in range(160)], classes) for _ in range(3)]
+        effects = scores([i % 2 == 0 or draw.random() < 0.3 for i in range(160)], classes)
+        rows = self.rows(effects, guessed)
+        self.assertTrue(rows["all", "all", "rank"])
+        self.assertFalse(rows["all", leak.TIMED, "rank"])
 
     def test_guesses_are_none(self):
         draw = random.Random(4)
