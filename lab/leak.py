@@ -13,6 +13,7 @@ number of ranks; for status 0 (share of faults found less share of false alarms)
 A figure is above chance when its interval of 99 % is.
 """
 import collections
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -192,7 +193,8 @@ def main(argv):
         with tempfile.TemporaryDirectory(prefix="teller-leak-") as folder:
             folder = pathlib.Path(folder)
             true = score(args, folder / "true", [BLIND], args.seed, False)
-            shuffled = [score(args, folder / f"shuffled{i}", LEARNED, args.seed + i, True) for i in range(args.shuffles)]
+            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+                shuffled = list(pool.map(lambda i: score(args, folder / f"shuffled{i}", LEARNED, args.seed + i, True), range(args.shuffles)))
             # Folds are drawn by the seed; cases are compared by their folder.
             for scores in (true, *shuffled):
                 scores["cases"].sort(key=lambda case: case["folder"])

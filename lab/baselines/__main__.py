@@ -52,9 +52,11 @@ def main(argv):
                 named(name)
         else:
             from lab.baselines import task, tune
-            shared = {}
+            said = task.Said(argv[2], argv[1])
+            shared = {"said": said.answers}
             for path in argv[2:]:
                 tune.solve(task.Task(path, shared), named(argv[1]))
+            said.keep()
         return 0
     except ImportError as error:
         say(f"{error}; ./dev lab setup baselines installs what is missing")

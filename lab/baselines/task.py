@@ -1,10 +1,13 @@
 """What the scorer asks (docs/reference/method-answer.md): reading a task and the features of its cases, writing answers."""
 import dataclasses
+import hashlib
 import json
+import os
 import pathlib
 import pickle
 
 import numpy as np
+
 
 def once(compute):
     """Computes what depends on a case alone once for each; parameters and folds ask for it again and again."""
@@ -87,6 +90,25 @@ def read_case(path, name):
     shape = np.array([[s["batch"], s["new_tokens"], s["context_tokens"], s["work"]] for s in steps], dtype=float).reshape(len(steps), 4)
     return Case(name, run["ranks"], run["files"], [s["rank"] for s in steps], np.array([s["index"] for s in steps], dtype=int),
                 [s["kind"] for s in steps], time, shape, names, self_ns, sequence, collectives, logs, templates)
+
+
+class Said:
+    """What a method that learns nothing said of cases: the same in every split, so it is kept beside what was read of the cases. Another version of the
+    baselines asks anew."""
+
+    def __init__(self, path, method):
+        features = pathlib.Path(json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["features"])
+        sources = b"".join(source.read_bytes() for source in sorted(pathlib.Path(__file__).parent.glob("*.*")))
+        self.path = features.parent / "said" / f"{method}-{hashlib.sha256(sources).hexdigest()[:16]}.pickle"
+        self.answers = pickle.loads(self.path.read_bytes()) if self.path.is_file() else {}
+        self.known = len(self.answers)
+
+    def keep(self):
+        if len(self.answers) > self.known:
+            self.path.parent.mkdir(exist_ok=True)
+            part = self.path.with_suffix(f".{os.getpid()}")
+            part.write_bytes(pickle.dumps(self.answers))
+            part.replace(self.path)
 
 
 class Task:

@@ -154,6 +154,7 @@ class Score(Case):
         self.assertEqual(times, [path.stat().st_mtime_ns for path in features])
         self.assertEqual(steps(plain_folder), steps(first_folder))
         self.assertEqual(steps(first_folder), steps(second_folder))
+        self.assertEqual([path.name.split("-")[0] for path in (reads / "said").iterdir()], ["3sigma"])  # `chance` learns, so it is asked anew
         # Another seed deals other folds, and the names stay those of the reading.
         third, _, _ = self.score(*ask, "--reads", reads, "--seed", 5)
         self.assertEqual([c["name"] for c in first["cases"]], [c["name"] for c in third["cases"]])
