@@ -98,7 +98,7 @@ class Said:
 
     def __init__(self, path, method):
         features = pathlib.Path(json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["features"])
-        sources = b"".join(source.read_bytes() for source in sorted(pathlib.Path(__file__).parent.glob("*.*")))
+        sources = b"".join(source.read_bytes() for source in sorted(pathlib.Path(__file__).parent.iterdir()) if source.suffix in (".py", ".txt"))
         self.path = features.parent / "said" / f"{method}-{hashlib.sha256(sources).hexdigest()[:16]}.pickle"
         self.answers = pickle.loads(self.path.read_bytes()) if self.path.is_file() else {}
         self.known = len(self.answers)
