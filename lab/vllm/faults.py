@@ -8,8 +8,18 @@ STEPS = ("trace", "log", "spans", "requests")
 SMALL_CACHE = (("kv_tokens", 2304),)
 
 
+TP2 = (("tp", 2),)
+
+
 def of(process, layer, **more):
     return culprit(process=process, layer=layer, **more)
+
+
+def slow_mlp(rank, process):
+    return {"fault_class": "KERNEL_REGRESSION", "visible": STEPS, "accept": ("HOST_CPU_BOUND",), "operators": ("aten::mm", "aten::linear", "aten::addmm"),
+            "culprit": of(process, "op", rank=rank, module="model.layers.2.mlp", function="LlamaMLP.forward"),
+            "params": lambda rng: {"ms": rng.randint(15, 30), "place": "model.layers.2.mlp", "rank": rank, "seconds": round(rng.uniform(1.2, 2.0), 2)},
+            "act": order("mlp", "multiply")}
 
 
 PAUSE = {"fault_class": "RUNTIME_PAUSE", "accept": ("CPU_STARVED",)}
@@ -41,10 +51,7 @@ ALL = {fault.kind: fault for fault in (
     Fault("slow-scheduler", "the scheduler computes before every step", "HOST_CPU_BOUND", ("trace", *SPANS), ("SCHED_STALL", "IPC_OVERHEAD"),
           of("EngineCore", "scheduler", function="Scheduler.schedule"),
           params=lambda rng: {"ms": rng.randint(20, 45), "seconds": round(rng.uniform(1.5, 2.5), 2)}, act=order("schedule", "spin")),
-    Fault("slow-operator", "the MLP of one layer multiplies more", "KERNEL_REGRESSION", STEPS, ("HOST_CPU_BOUND",),
-          culprit(rank=0, process="Worker", layer="op", module="model.layers.2.mlp", function="LlamaMLP.forward"),
-          params=lambda rng: {"ms": rng.randint(15, 30), "place": "model.layers.2.mlp", "seconds": round(rng.uniform(1.2, 2.0), 2)},
-          act=order("mlp", "multiply"), operators=("aten::mm", "aten::linear", "aten::addmm")),
+    Fault("slow-operator", "the MLP of one layer multiplies more", **slow_mlp(0, "Worker")),
     Fault("slow-tokenizer", "the tokenizer waits", **FRONT, culprit=of("APIServer", "python", function=TOKENIZER),
           params=lambda rng: {"ms": rng.randint(250, 450), "seconds": round(rng.uniform(2.2, 3.0), 2)}, act=order("tokenizer", "sleep")),
     Fault("slow-tokenizer-spin", "the tokenizer computes", **FRONT, culprit=of("APIServer", "python", function=TOKENIZER),
@@ -69,4 +76,8 @@ ALL = {fault.kind: fault for fault in (
     Fault("oom-kill", "the kernel kills the worker for want of memory", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
           of("Worker", "process", rank=0), act=oom_kill("Worker"), why_not=memory.why_not, last=True),
     *look_alikes("APIServer", (1, 3), (450, 620), 12, (12, 20), (40, 24)),
+    Fault("healthy-tp", "nothing, on two ranks", "NOT_A_FAULT", options=TP2),
+    Fault("slow-operator-tp", "the MLP of one layer multiplies more on one of two ranks", **slow_mlp(1, "Worker_TP1"), options=TP2),
+    Fault("sigstop-rank-tp", "one of two ranks is stopped while it serves", **PAUSE, visible=(*STEPS, "host"), options=TP2,
+          culprit=of("Worker_TP1", "process", rank=1), params=bursts, act=stop("Worker_TP1")),
 )}

@@ -2,11 +2,23 @@
 from lab import procs, traced
 from lab.vllm import setup
 
-NAMES = {"VLLM::EngineCor": "EngineCore", "VLLM::Worker": "Worker"}  # as the kernel cuts process titles
+TITLE = "VLLM::"  # of the processes that the server starts
+
+
+def name_of(pid):
+    title = procs.command(pid)
+    if not title.startswith(TITLE):
+        return None
+    name = title.removeprefix(TITLE).split()[0]
+    return "EngineCore" if name.startswith("EngineCore") else name
 
 
 class Server(traced.Server):
-    """Option: `kv_tokens`, the size of the KV cache."""
+    """Options: `kv_tokens`, the size of the KV cache; `tp`, the number of ranks."""
+
+    def __init__(self, guard, folder, port, fault):
+        super().__init__(guard, folder, port, fault)
+        self.world_size = dict(self.options).get("tp", 1)
 
     def launch(self):
         self.start_receiver(setup.python())
@@ -19,7 +31,11 @@ class Server(traced.Server):
                    "--otlp-traces-endpoint", self.span_url, "--enable-logging-iteration-details", "--profiler-config", profiler]
         if tokens := dict(self.options).get("kv_tokens"):
             command += ["--num-gpu-blocks-override", str(tokens // 128), "--block-size", "128"]
+        if self.world_size > 1:
+            env["VLLM_CPU_OMP_THREADS_BIND"] = "|".join(str(rank) for rank in range(self.world_size))  # one processor a rank
+            command += ["--tensor-parallel-size", str(self.world_size)]
         self.spawn(command, env, self.log)
 
     def name_processes(self):
-        self.processes = {"APIServer": self.leader(), **self.find_processes(lambda pid: NAMES.get((procs.stat(pid) or ("",))[0]), NAMES.values())}
+        workers = ["Worker"] if self.world_size == 1 else [f"Worker_TP{rank}" for rank in range(self.world_size)]
+        self.processes = {"APIServer": self.leader(), **self.find_processes(name_of, ["EngineCore", *workers])}
