@@ -117,6 +117,7 @@ int Run(const CommonOptions& common, const LabSimulateOptions& what) {
                    : what.engine == "sglang" ? inject::sim::Engine::kSglang
                                              : inject::sim::Engine::kFsdp;
   options.ranks = what.ranks;
+  options.stages = what.stages;
   options.fault = what.fault;
   options.magnitude = what.magnitude;
   options.count = what.count;

@@ -209,6 +209,9 @@ void AddSimulate(CLI::App& lab, All& all) {
   simulate->add_option("--ranks", what.ranks, "1 to 8; of servers also multiples of 8")
       ->check(CLI::Range(1, 4096))
       ->type_name("N");
+  simulate->add_option("--pipeline", what.stages, "Stages that share the layers; each has an equal part of the ranks")
+      ->check(CLI::Range(1, 6))
+      ->type_name("N");
   simulate->add_option("--fault", what.fault, "A kind (lab list), a class, or mix for all in turn")->type_name("FAULT");
   simulate->add_option("--magnitude", what.magnitude, "0 barely visible, 1 fatal; drawn when not given")
       ->check(CLI::Validator(ShareProblem, ""))

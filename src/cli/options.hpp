@@ -132,6 +132,7 @@ struct TpeSweepOptions {
 struct LabSimulateOptions {
   std::string engine;
   int ranks = 1;
+  int stages = 1;
   std::string fault = "none";
   std::optional<double> magnitude;
   int count = 1;

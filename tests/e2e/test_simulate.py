@@ -148,6 +148,49 @@ class Simulate(Case):
                               and any(a <= e["ts"] + base <= b for a, b in inside))
         self.assertEqual(min(total, key=total.get), late)
 
+    def pipelined(self, fault="none", *more):
+        return self.simulate("--engine", "vllm", "--ranks", 4, "--pipeline", 2, "--fault", fault, "--seed", 5, *more, name=f"pp-{fault}") / "case-00001"
+
+    def test_a_pipeline_computes_what_one_stage_would_and_hands_on_all_of_it(self):
+        case = self.pipelined("none", "--steps", 20)
+        whole = self.simulate("--engine", "vllm", "--ranks", 2, "--steps", 20, "--seed", 5, name="whole") / "case-00001"
+        attention = lambda c, rank: sum(e.get("cat") == "kernel" and "FlashAttn" in e["name"] for e in events(c, rank))
+        # The same seed draws the same number of layers.
+        self.assertEqual(attention(case, 0) + attention(case, 2), attention(whole, 0))
+        self.assertEqual(attention(case, 1) + attention(case, 3), attention(whole, 1))
+        base = {r: json.loads((case / "traces" / f"rank{r}.pt.trace.json").read_text())["baseTimeNanoseconds"] / 1e3 for r in range(4)}
+        passes = lambda rank: sorted((base[rank] + e["ts"], base[rank] + e["ts"] + e["dur"], e["args"]["Collective name"], e["args"]["In msg nelems"])
+                                     for e in events(case, rank) if e.get("cat") == "kernel" and "SendRecv" in e["name"])
+        for sender, receiver in ((0, 2), (1, 3)):
+            sent, received = passes(sender), passes(receiver)
+            self.assertEqual({p[2] for p in sent} | {p[2] for p in received}, {"send", "recv"})
+            self.assertEqual([p[3] for p in sent], [p[3] for p in received])
+            self.assertEqual(len(sent), 2 * len(steps(case, "execute_context")))
+            for a, b in zip(sent, received):
+                self.assertLess(a[0], b[1])  # nothing is there before it was sent
+
+    def test_a_slow_stage_makes_the_next_one_wait_for_it(self):
+        case = self.pipelined("gpu-clock", "--magnitude", 1)
+        label = json.loads((case / "label.json").read_text())
+        self.assertEqual(label["culprit"]["process"], f"Worker_PP{label['culprit']['rank'] // 2}_TP{label['culprit']['rank'] % 2}")
+        self.assertEqual(sorted(label["victims"] + [label["culprit"]["rank"]]), [0, 1, 2, 3])
+        self.assertIn("pipeline_parallel_size=2", (case / "server.log").read_text())
+        self.assertLess(label["culprit"]["rank"], 2, "the seed no longer draws a rank of the first stage")
+        inside = [(s["ranks"][2][0] / 1e3, s["ranks"][2][1] / 1e3) for s in label["abnormal_steps"]]
+        base = json.loads((case / "traces" / "rank2.pt.trace.json").read_text())["baseTimeNanoseconds"] / 1e3
+        waits = {True: [], False: []}
+        for e in events(case, 2):
+            if e.get("cat") == "kernel" and "SendRecv" in e["name"]:
+                waits[any(a <= base + e["ts"] <= b for a, b in inside)].append(e["dur"])
+        self.assertGreater(statistics.mean(waits[True]), 2 * statistics.mean(waits[False]))
+
+    def test_every_kind_that_a_pipeline_can_have_is_whole(self):
+        options = ("--engine", "sglang", "--ranks", 4, "--pipeline", 4, "--fault", "mix", "--count", 36, "--steps", 12, "--seed", 9)
+        cases = self.simulate(*options, "--threads", 1, name="one")
+        checked = teller("lab", "check", cases, timeout=300)
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+        self.assertEqual(digest(cases), digest(self.simulate(*options, "--threads", 3, name="three")))
+
     def twins(self, engine, fault, healthy, seed, *more):
         """A run at full magnitude and the healthy one with the same seed."""
         make = lambda kind: self.simulate("--engine", engine, "--ranks", 2, "--fault", kind, "--magnitude", 1, "--seed", seed, *more, name=f"{engine}-{kind}-{seed}")
@@ -254,6 +297,10 @@ class Simulate(Case):
         self.assertIn("fsdp cannot have", self.refuse("--engine", "fsdp", "--fault", "kv-pressure"))
         self.assertIn("at least 2 ranks", self.refuse("--engine", "vllm", "--fault", "straggler"))
         self.assertIn("multiple of 8", self.refuse("--engine", "sglang", "--ranks", 12))
+        self.assertIn("no pipeline", self.refuse("--engine", "fsdp", "--ranks", 4, "--pipeline", 2))
+        self.assertIn("no 3 equal stages", self.refuse("--engine", "vllm", "--ranks", 4, "--pipeline", 3))
+        self.assertIn("not modelled together with a pipeline", self.refuse("--engine", "vllm", "--ranks", 2, "--pipeline", 2, "--fault", "spec-collapse"))
+        self.assertIn("12 ranks of a stage", self.refuse("--engine", "vllm", "--ranks", 24, "--pipeline", 2))
         self.assertIn("magnitude", self.refuse("--engine", "vllm", "--magnitude", 2))
         self.assertIn("-o", teller("lab", "simulate", "--engine", "vllm").stderr.decode())
 

@@ -13,6 +13,9 @@ using base::kSecond;
 /// Chooses whom and what; the magnitude becomes a physical size.
 void CaseRun::PlanFault() {
   if (kind_.on_rank) truth_.rank = static_cast<int>(fault_rng_.Below(layout_.ranks));
+  // The last stage of a pipeline sends to nobody.
+  if (Is(Kind::kSlowLink) && layout_.stages > 1 && layout_.stage(truth_.rank) == layout_.stages - 1)
+    truth_.rank -= layout_.parts;
   static constexpr Role kSlowRoles[] = {Role::kQkv,    Role::kAttn, Role::kProj, Role::kNorm,
                                         Role::kGateUp, Role::kDown, Role::kAct};
   const size_t roles = layout_.experts ? 4 : std::size(kSlowRoles);
@@ -89,7 +92,10 @@ void CaseRun::Dial() {
     case Kind::kSlowOperator: return Reach(wrong_.role_scale, "factor", 1.15, 25);
     case Kind::kKernelRegression: return Reach(wrong_.role_scale, "factor", 1.1, 8);
     case Kind::kGpuClock: return Reach(wrong_.device, "factor", 1.08, 4);
-    case Kind::kSlowLink: wrong_.link = truth_.rank; break;
+    case Kind::kSlowLink:
+      wrong_.link = truth_.rank;
+      wrong_.between_stages = layout_.stages > 1;
+      break;
     case Kind::kIntraLink:
       wrong_.link = truth_.rank;
       wrong_.both_links = true;
@@ -120,7 +126,8 @@ void CaseRun::Dial() {
   Reach(wrong_.link_scale, "link_factor", 1.5, 60);
   // Both ends of a link are right answers.
   const int group = truth_.rank / layout_.parts * layout_.parts;
-  const int next = group + (truth_.rank - group + 1) % layout_.parts;
+  int next = group + (truth_.rank - group + 1) % layout_.parts;
+  if (wrong_.between_stages) next = truth_.rank + layout_.parts;
   truth_.accepted_ranks = {truth_.rank, next};
 }
 

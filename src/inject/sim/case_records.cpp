@@ -51,30 +51,33 @@ void CaseRun::HostSample(Nanos at) {
   }
 }
 
-Sample CaseRun::SampleOf(const Replica& r, int index, Nanos now) const {
+Sample CaseRun::SampleOf(int index, Nanos now) const {
   Sample s;
   s.at = now;
   s.replica = index;
-  s.running = r.scheduler.running();
-  s.waiting = r.scheduler.waiting();
-  s.loading = r.scheduler.loading();
-  s.usage = r.scheduler.usage();
-  s.retractions = r.scheduler.retractions();
-  s.asked = r.scheduler.asked();
-  s.found = r.scheduler.found();
-  s.prompt_tokens = r.prompt_tokens;
-  s.made_tokens = r.made_tokens;
-  s.done = r.done;
-  s.aborted = r.aborted;
+  for (int turn = 0; turn < layout_.stages; ++turn) {
+    const Replica& r = replicas_[static_cast<size_t>(index * layout_.stages + turn)];
+    s.running += r.scheduler.running();
+    s.waiting += r.scheduler.waiting();
+    s.loading += r.scheduler.loading();
+    s.usage += r.scheduler.usage() / layout_.stages;
+    s.retractions += r.scheduler.retractions();
+    s.asked += r.scheduler.asked();
+    s.found += r.scheduler.found();
+    s.prompt_tokens += r.prompt_tokens;
+    s.made_tokens += r.made_tokens;
+    s.done += r.done;
+    s.aborted += r.aborted;
+    s.drafts = r.scheduler.drafts();  // a pipeline has no draft model
+  }
   s.speculates = parts_.drafts > 0;
   s.transfers = parts_.kv == KvSource::kPrefill;
-  s.drafts = r.scheduler.drafts();
   return s;
 }
 
 void CaseRun::Scrape(Nanos now) {
   std::vector<Sample> samples;
-  for (size_t k = 0; k < replicas_.size(); ++k) samples.push_back(SampleOf(replicas_[k], static_cast<int>(k), now));
+  for (int k = 0; k < layout_.replicas(); ++k) samples.push_back(SampleOf(k, now));
   metrics_ += ScrapeText(layout_.engine, samples);
   for (int r = 0; r < layout_.ranks; ++r) {
     const bool slow = Is(Kind::kGpuClock) && begun_ && !ended_ && r == truth_.rank;
@@ -95,11 +98,11 @@ void CaseRun::Observe(Nanos now) {
   }
   if (now < statistics_at_) return;
   statistics_at_ = now + kStatistics;
-  for (size_t k = 0; k < replicas_.size(); ++k) {
-    Replica& replica = replicas_[k];
-    const Sample sample = SampleOf(replica, static_cast<int>(k), now);
-    log_->Statistics(sample, replica.told, replica.link.get());
-    replica.told = sample;
+  for (int k = 0; k < layout_.replicas(); ++k) {
+    Sample& told = told_[static_cast<size_t>(k)];
+    const Sample sample = SampleOf(k, now);
+    log_->Statistics(sample, told, At(k, 0).link.get());
+    told = sample;
   }
 }
 

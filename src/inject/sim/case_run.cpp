@@ -31,13 +31,15 @@ CaseRun::CaseRun(const SimulateOptions& options, const KindInfo& kind, uint64_t 
       net_(seed ^ 0x2e7) {
   layout_.engine = options.engine;
   layout_.ranks = options.ranks;
-  layout_.parts = options.engine == Engine::kFsdp ? options.ranks : std::min(options.ranks, 8);
+  layout_.stages = options.stages;
+  layout_.parts = options.engine == Engine::kFsdp ? options.ranks : std::min(options.ranks / options.stages, 8);
   const int layers = 6 + static_cast<int>(rng_.Below(5));
   layout_.layers = options.ranks > kMany ? 6 : layers;
   const bool could = options.engine != Engine::kFsdp && options.ranks > 1;
   const bool experts = rng_.Unit() < 0.25;
   layout_.experts = could && (Is(Kind::kMoeSkew) || experts);
   parts_ = DrawParts(kind.kind, options.engine, rng_);
+  if (layout_.stages > 1) parts_ = {};
   layout_.drafts = parts_.drafts;
   // Machines differ: real recordings of eager code have 10 to 120 us of host time between launches.
   layout_.host = 0.7 * std::pow(6.0, rng_.Unit());
@@ -82,14 +84,9 @@ double CaseRun::Between(double low, double high) const {
 
 /// As the process calls itself in logs and counters.
 std::string CaseRun::ProcessName(int rank) const {
-  const int part = rank % layout_.parts;
   switch (layout_.engine) {
-    case Engine::kVllm:
-      if (layout_.replicas() > 1) return fmt::format("Worker_DP{}_TP{}", rank / layout_.parts, part);
-      return layout_.parts > 1 ? fmt::format("Worker_TP{}", part) : "Worker";
-    case Engine::kSglang:
-      if (layout_.replicas() > 1) return fmt::format("scheduler_DP{}_TP{}", rank / layout_.parts, part);
-      return layout_.parts > 1 ? fmt::format("scheduler_TP{}", part) : "scheduler";
+    case Engine::kVllm: return "Worker" + PlaceOf(layout_, rank, '_');
+    case Engine::kSglang: return "scheduler" + PlaceOf(layout_, rank, '_');
     default: return fmt::format("rank{}", rank);
   }
 }

@@ -37,7 +37,6 @@ class CaseRun {
     uint64_t done = 0;
     uint64_t aborted = 0;
     int64_t room_left = 0;  ///< of a cache under pressure; 0 = not yet
-    Sample told;            ///< counters at the last statistics line
   };
 
   double Between(double low, double high) const;
@@ -69,9 +68,10 @@ class CaseRun {
   void Turn(int step);
   void Disturb(bool active);
   void Adapt(Replica& replica, bool active);
-  bool Choose();
+  bool Choose(int turn);
+  Replica& At(int replica, int turn) { return replicas_[static_cast<size_t>(replica * layout_.stages + turn)]; }
   Nanos NextEvent() const;
-  void Account(size_t index, const Stay& stay, bool graph);
+  void Account(int index, int turn, const Stay& stay, bool graph);
   void RunStep(int step);
   base::Status Serve();
   double UsualStep(const Effects& effects, bool eager) const;
@@ -85,7 +85,7 @@ class CaseRun {
   Nanos NextArrival();
   StepPlan PlanOf(const Replica& replica, int step);
   void Observe(Nanos now);
-  Sample SampleOf(const Replica& replica, int index, Nanos now) const;
+  Sample SampleOf(int index, Nanos now) const;
   void Scrape(Nanos now);
   base::Status ServeSharded();
   void Save(int step);
@@ -129,7 +129,10 @@ class CaseRun {
   std::deque<Request*> entered_;    ///< at or behind the front end, in order
   std::vector<Request*> leaving_;   ///< their clients gave up, the server will learn it
   ClientNet net_;
+  /// Of each replica one for every stage of its pipeline: as many batches are under way at once, each with sequences of
+  /// its own. Batches of one replica stand side by side.
   std::vector<Replica> replicas_;
+  std::vector<Nanos> ready_;  ///< when the last batch of this turn was over
   size_t delivered_ = 0;
   bool starved_ = false;  ///< before this step nobody worked: keys were missing, or a checkpoint was written
   SchedulerOptions usual_;
@@ -142,7 +145,8 @@ class CaseRun {
   Nanos front_free_ = 0;
   double front_factor_ = 1;
   int64_t longest_ = 0;
-  int extra_ = 0;  ///< requests to send at once
+  int extra_ = 0;             ///< requests to send at once
+  std::vector<Sample> told_;  ///< counters of each replica at the last statistics line
   std::string metrics_;
   std::string host_;
   Nanos next_scrape_ = 0;

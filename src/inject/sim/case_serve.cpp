@@ -95,7 +95,8 @@ void CaseRun::Deliver(Nanos now) {
   arriving_.erase(arriving_.begin(), arriving_.begin() + static_cast<std::ptrdiff_t>(come));
   for (; !entered_.empty() && entered_.front()->queued <= now; entered_.pop_front()) {
     const bool skewed = Is(Kind::kDpSkew) && begun_ && !ended_ && fault_rng_.Unit() < Between(0.2, 0.98);
-    Replica& replica = skewed ? replicas_[0] : replicas_[delivered_ % replicas_.size()];
+    const size_t among = skewed ? static_cast<size_t>(layout_.stages) : replicas_.size();
+    Replica& replica = replicas_[delivered_ % among];
     ++delivered_;
     replica.scheduler.Add(entered_.front());
   }
@@ -152,17 +153,19 @@ void CaseRun::OpenService() {
   const double step_ns = EstimateStep() / MeanAccepted(parts_);
   running_ = 3 * std::pow(4.0, rng_.Unit());
   usual_.prompts_first = layout_.engine == Engine::kSglang;
-  usual_.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
+  usual_.blocks = (4000 + static_cast<int64_t>(rng_.Below(3000))) / layout_.stages;
   usual_.drafts = parts_.drafts;
   usual_.accept = parts_.accept;
   usual_.made_elsewhere = parts_.kv == KvSource::kPrefill && layout_.engine == Engine::kSglang;
   usual_.computes_lost = layout_.engine == Engine::kVllm;
   const double speed = parts_.kv == KvSource::kPrefill ? kFabric : kTierSpeed;
-  for (int k = 0; k < layout_.replicas(); ++k) {
+  for (int k = 0; k < layout_.replicas() * layout_.stages; ++k) {
     auto link = std::make_unique<KvLink>(speed, kLayerKeys * layout_.layers, 300 * kMicro, rng_.Next());
     replicas_.emplace_back(usual_, std::move(link), rng_.Next());
-    replicas_.back().told.at = now_;
   }
+  told_.resize(static_cast<size_t>(layout_.replicas()));
+  for (Sample& sample : told_) sample.at = now_;
+  ready_.assign(static_cast<size_t>(layout_.stages), now_);
   const double output = kMeanOutput * (Is(Kind::kKvPressure) ? kLongAnswers : 1);
   usual_rate_ = rate_ = running_ * static_cast<double>(replicas_.size()) / (output * step_ns / 1e9);
   next_arrival_ = moved_until_ = now_;
@@ -228,7 +231,7 @@ Nanos CaseRun::NextEvent() const {
 }
 
 /// Lets the schedulers choose; waits while nobody has work. False when a service can admit nobody any more.
-bool CaseRun::Choose() {
+bool CaseRun::Choose(int turn) {
   constexpr Nanos kPoll = 50 * kMilli;
   const Nanos give_up = now_ + 60 * kSecond;
   starved_ = false;
@@ -237,7 +240,8 @@ bool CaseRun::Choose() {
     GiveUp(now_);
     bool any = false;
     bool missing = false;
-    for (Replica& replica : replicas_) {
+    for (int k = 0; k < layout_.replicas(); ++k) {
+      Replica& replica = At(k, turn);
       replica.batch = replica.scheduler.Next(now_);
       Broken(replica);
       any |= !replica.batch.parts.empty();
@@ -252,8 +256,8 @@ bool CaseRun::Choose() {
 }
 
 /// What the step made, for requests, logs and counters of one replica.
-void CaseRun::Account(size_t index, const Stay& stay, bool graph) {
-  Replica& replica = replicas_[index];
+void CaseRun::Account(int index, int turn, const Stay& stay, bool graph) {
+  Replica& replica = At(index, turn);
   if (replica.batch.parts.empty()) return;
   const Nanos end = stay.end + 60 * kMicro;
   replica.scheduler.Done(replica.batch, end);
@@ -263,7 +267,7 @@ void CaseRun::Account(size_t index, const Stay& stay, bool graph) {
     const FirstLine line = log_->Retracted(now_, replica.batch);
     if (Is(Kind::kKvPressure) && begun_ && !ended_) NoteLine(line);
   }
-  log_->Step(end, static_cast<int>(index), replica.batch, replica.scheduler, stay.end - stay.begin, graph);
+  log_->Step(end, index, replica.batch, replica.scheduler, stay.end - stay.begin, graph);
   for (const Batch::Part& part : replica.batch.parts) {
     net_.Deliver(*part.request);
     if (part.request->finished == 0) {
@@ -283,20 +287,27 @@ void CaseRun::RunStep(int step) {
   std::vector<std::unique_ptr<TraceFile>> none;
   int admitted = 0;
   std::vector<StepPlan> plans;
-  for (const Replica& replica : replicas_) {
-    admitted += replica.batch.admitted;
-    plans.push_back(PlanOf(replica, step));
+  const int turn = step % layout_.stages;
+  for (int k = 0; k < layout_.replicas(); ++k) {
+    admitted += At(k, turn).batch.admitted;
+    plans.push_back(PlanOf(At(k, turn), step));
   }
   moved_until_ = now_;
   const Effects effects = EffectsFor(step, admitted > 0);
   const std::vector<Stay>& stays = machine_->Step(plans, now_, effects, Recorded(step) ? files_ : none);
   if (effects.load_module > 0) NoteLine(log_->Compiled(stays.front().end, 0));
+  Nanos free = 0;
   Nanos over = 0;
-  for (size_t k = 0; k < replicas_.size(); ++k) {
-    const Stay& stay = stays[k * static_cast<size_t>(layout_.parts)];
-    over = std::max(over, stay.end);
-    Account(k, stay, plans[k].graph && !effects.no_graph);
+  for (int k = 0; k < layout_.replicas(); ++k) {
+    const auto first = static_cast<size_t>(k * layout_.ranks_in_replica());
+    const Stay& last = stays[first + static_cast<size_t>(layout_.parts * (layout_.stages - 1))];
+    free = std::max(free, stays[first].end);
+    over = std::max(over, last.end);
+    Account(k, turn, {stays[first].begin, last.end}, plans[static_cast<size_t>(k)].graph && !effects.no_graph);
   }
+  // The first stage takes the next batch when it is free and that batch's last step is over.
+  ready_[static_cast<size_t>(turn)] = over;
+  over = std::max(free, ready_[static_cast<size_t>((step + 1) % layout_.stages)]);
   Note(step, plans.front().name, stays, gap_, admitted > 0);
   gap_ = static_cast<Nanos>(1000 * kQuietHost * gaps.Draw(rng_)) + effects.before_step;
   now_ = over + gap_;
@@ -321,7 +332,7 @@ base::Status CaseRun::Serve() {
     BeginFault(step, now_);
     EndFault(step, now_);
     Turn(step);
-    if (!Choose()) break;
+    if (!Choose(step % layout_.stages)) break;
     RunStep(step);
     if (step != lead_ + options_.steps - 1) continue;
     TELLER_TRY(CloseTraces());

@@ -486,7 +486,19 @@ bool StepsAsUsual(Kind kind) {
   }
 }
 
-base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, int ranks) {
+bool NeedsPart(Kind kind) {
+  switch (kind) {
+    case Kind::kSpecCollapse:
+    case Kind::kSpeculation:
+    case Kind::kKvTransfer:
+    case Kind::kDisaggregated:
+    case Kind::kSlowTier:
+    case Kind::kTier: return true;
+    default: return false;
+  }
+}
+
+base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, int ranks, int stages) {
   const auto fault = trace::FaultClassFromName(name);
   const auto fits = [&](const KindInfo& kind) { return engine == Engine::kFsdp ? kind.sharded : kind.serving; };
   const KindInfo* found = nullptr;
@@ -504,6 +516,11 @@ base::Result<const KindInfo*> FindKind(const std::string& name, Engine engine, i
                              engine == Engine::kFsdp ? "it serves no queue of requests with a cache and graphs"
                                                      : "it writes no checkpoints"));
   }
+  if (stages > 1 && NeedsPart(found->kind))
+    return usage(fmt::format("{} is not modelled together with a pipeline; leave --pipeline out", found->name));
+  if (found->kind == Kind::kDpSkew && ranks < found->ranks * stages)
+    return usage(fmt::format("{} needs two replicas: at least {} ranks in {} stages", found->name,
+                             found->ranks * stages, stages));
   if (ranks < found->ranks) return usage(fmt::format("{} needs at least {} ranks", found->name, found->ranks));
   return found;
 }

@@ -113,6 +113,7 @@ Around Of(Role role, Engine engine) {
     return {"aten::linear>aten::matmul>aten::mm", engine == Engine::kFsdp ? "aten::view" : "aten::reshape>aten::view",
             "aten::t>aten::transpose>aten::as_strided;aten::reshape>aten::view", 3, false};
   if (role == Role::kSample) return {"aten::argmax", "aten::slice>aten::as_strided", "aten::empty", 0, true};
+  if (role == Role::kPass) return {"c10d::send", "aten::contiguous", "", 0, false};
   if (role == Role::kExchange) return {"c10d::alltoall_base_", "aten::empty;aten::view", "", 0, true};
   if (engine == Engine::kVllm) return Vllm(role);
   return engine == Engine::kSglang ? Sglang(role) : Sharded(role);

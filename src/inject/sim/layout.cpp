@@ -123,6 +123,7 @@ Form FormOf(Role role, Engine engine) {
     case Role::kGather: return {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
     case Role::kLogits: return {"ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
     case Role::kExchange: return {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 16, false};
+    case Role::kPass: return {"ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", "", 2, false};
   }
   return {};
 }
@@ -134,8 +135,8 @@ Op Make(Role role, int layer, Engine engine) {
   op.layer = layer;
   AddHostWork(op, engine);
   op.name = form.kernel;
-  const std::string args =
-      IsCollective(role) ? KernelArgs(96, 82240, form.grid, 544) : KernelArgs(168, 98304, form.grid, 256);
+  const std::string args = IsCollective(role) || role == Role::kPass ? KernelArgs(96, 82240, form.grid, 544)
+                                                                     : KernelArgs(168, 98304, form.grid, 256);
   op.text = {Quoted(form.kernel), args};
   op.other = {Quoted(*form.other == 0 ? form.kernel : form.other), args};
   op.driver = form.driver;
@@ -156,22 +157,47 @@ bool IsCollective(Role role) {
   return role == Role::kReduce || role == Role::kGather || role == Role::kExchange || role == Role::kLogits;
 }
 
+std::string PlaceOf(const Layout& layout, int rank, char mark) {
+  std::string place;
+  if (layout.replicas() > 1) place += fmt::format("{}DP{}", mark, layout.replica(rank));
+  if (layout.stages > 1) place += fmt::format("{}PP{}", mark, layout.stage(rank));
+  if (layout.parts > 1) place += fmt::format("{}TP{}", mark, rank % layout.parts);
+  return place;
+}
+
 std::vector<Op> Program(const Layout& layout) {
   std::vector<Op> ops;
+  int stage = 0;
   const auto add = [&](Role role, int layer) {
     const std::vector<Piece>& pieces = Pieces(role, layout.engine);
     ops.push_back(Make(role, layer, layout.engine));
+    ops.back().stage = stage;
     for (size_t k = 0; k < pieces.size(); ++k) {
       if (k > 0) ops.push_back(Make(role, layer, layout.engine));
+      ops.back().stage = stage;
       ops.back().piece = static_cast<int>(k);
       BecomePiece(ops.back(), pieces[k]);
     }
+  };
+  // Two tensors go to the next stage: the hidden states and what is added to them.
+  const auto pass = [&] {
+    for (int tensor = 0; tensor < 2; ++tensor) {
+      for (const bool receives : {false, true}) {
+        ops.push_back(Make(Role::kPass, -1, layout.engine));
+        ops.back().stage = stage;
+        ops.back().receives = receives;
+        ops.back().last = tensor == 1;
+        if (receives) ops.back().path = {Quoted("c10d::recv_")};
+      }
+    }
+    ++stage;
   };
   const bool sharded = layout.engine == Engine::kFsdp;
   const bool cut = !sharded && layout.parts > 1;
   add(Role::kEmbed, -1);
   if (cut) add(Role::kReduce, -1);
   for (int layer = 0; layer < layout.layers; ++layer) {
+    if (layout.stage_of_layer(layer) > stage) pass();
     // A layer's weights are gathered one layer ahead.
     if (sharded && layout.ranks > 1) {
       if (layer == 0) add(Role::kGather, 0);
@@ -215,6 +241,7 @@ int64_t Bytes(Role role, const Layout& layout, const Shape& shape) {
     case Role::kLogits: return shape.sequences * kVocabulary / layout.parts * 2;
     case Role::kGather: return kLayerBytes / layout.ranks / 8;  // a small model: one eighth of the tables' layer
     case Role::kExchange: return shape.tokens * kHidden * 2 / layout.parts;
+    case Role::kPass: return shape.tokens * kHidden * 2;
     default: return 0;
   }
 }
@@ -238,11 +265,14 @@ std::vector<std::vector<int64_t>> Dims(Role role, const Layout& layout, const Sh
   }
 }
 
-std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, const std::vector<int>& group,
-                           const char* group_name) {
+std::string CollectiveArgs(Role role, bool receives, const Layout& layout, const Shape& shape,
+                           const std::vector<int>& group, const char* group_name) {
   const int64_t in = Bytes(role, layout, shape) / 2;
   const int64_t size = static_cast<int64_t>(group.size());
-  const char* name = role == Role::kReduce ? "allreduce" : role == Role::kExchange ? "all_to_allv" : "_allgather_base";
+  const char* name = role == Role::kReduce     ? "allreduce"
+                     : role == Role::kExchange ? "all_to_allv"
+                     : role == Role::kPass     ? (receives ? "recv" : "send")
+                                               : "_allgather_base";
   // The profiler cuts long lists of ranks.
   std::string ranks =
       group.size() <= 30

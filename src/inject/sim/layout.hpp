@@ -15,7 +15,8 @@ const char* Name(Engine engine);
 struct Layout {
   Engine engine = Engine::kVllm;
   int ranks = 1;
-  int parts = 1;  ///< ranks that share one replica of the model (tensor parallel); all of them with FSDP
+  int parts = 1;   ///< ranks that share one stage of a replica (tensor parallel); all of them with FSDP
+  int stages = 1;  ///< of a replica, each with a share of the layers (pipeline parallel)
   int ranks_in_node = 8;
   int layers = 12;
   int drafts = 0;        ///< tokens that a draft model proposes a step
@@ -23,7 +24,12 @@ struct Layout {
   double device = 1;     ///< how slow its devices are
   bool experts = false;  ///< mixture of experts, expert parallel over all ranks
 
-  int replicas() const { return engine == Engine::kFsdp ? 1 : ranks / parts; }
+  int ranks_in_replica() const { return parts * stages; }
+  int replicas() const { return engine == Engine::kFsdp ? 1 : ranks / ranks_in_replica(); }
+  int replica(int rank) const { return engine == Engine::kFsdp ? 0 : rank / ranks_in_replica(); }
+  /// Ranks count parts first, then stages, then replicas.
+  int stage(int rank) const { return engine == Engine::kFsdp ? 0 : rank / parts % stages; }
+  int stage_of_layer(int layer) const { return layer * stages / layers; }
   int node(int rank) const { return rank / ranks_in_node; }
 };
 
@@ -43,8 +49,11 @@ struct Question {
 /// One operation of the forward pass.
 struct Op {
   Role role = Role::kNorm;
-  int layer = -1;  ///< -1 outside of the layers
-  int piece = 0;   ///< eager code takes several kernels for some roles
+  int layer = -1;         ///< -1 outside of the layers
+  int piece = 0;          ///< eager code takes several kernels for some roles
+  int stage = 0;          ///< of the pipeline; of a pass the one that sends
+  bool receives = false;  ///< of a pass: the end at the next stage
+  bool last = false;      ///< of a pass: of the last tensor
   std::vector<std::string>
       path;  ///< quoted names: the operator that Python calls, what it calls, down to the one that launches
   std::vector<std::vector<std::string>> before;  ///< operators that launch nothing, done before it
@@ -58,6 +67,8 @@ struct Op {
 };
 
 bool IsCollective(Role role);
+/// A rank's place among the others as engines write it, each part behind the mark: "_PP1_TP0".
+std::string PlaceOf(const Layout& layout, int rank, char mark);
 /// All operations in program order.
 std::vector<Op> Program(const Layout& layout);
 /// The small model that proposes tokens: one layer and its own head.
@@ -68,8 +79,8 @@ Op Barrier(const Layout& layout);
 int64_t Bytes(Role role, const Layout& layout, const Shape& shape);
 /// Sizes of the inputs of an operator.
 std::vector<std::vector<int64_t>> Dims(Role role, const Layout& layout, const Shape& shape);
-/// Members of a collective kernel's args.
-std::string CollectiveArgs(Role role, const Layout& layout, const Shape& shape, const std::vector<int>& group,
-                           const char* group_name);
+/// Members of a collective kernel's args. `receives`: of a pass, which end it is.
+std::string CollectiveArgs(Role role, bool receives, const Layout& layout, const Shape& shape,
+                           const std::vector<int>& group, const char* group_name);
 
 }  // namespace teller::inject::sim

@@ -208,10 +208,51 @@ void Machine::Compute(int r, const Op& op, const StepPlan& plan, int replica, bo
 }
 
 std::vector<int> Machine::Group(const Op& op, int replica) const {
-  if (op.role != Role::kReduce && op.role != Role::kLogits) return all_;
-  std::vector<int> group(layout_.parts);
-  for (int i = 0; i < layout_.parts; ++i) group[i] = replica * layout_.parts + i;
+  std::vector<int> group;
+  if (op.role == Role::kReduce || op.role == Role::kLogits) {
+    const int first = replica * layout_.ranks_in_replica() + op.stage * layout_.parts;
+    for (int i = 0; i < layout_.parts; ++i) group.push_back(first + i);
+    return group;
+  }
+  // Over all replicas.
+  for (const int r : all_) {
+    if (layout_.stage(r) == op.stage) group.push_back(r);
+  }
   return group;
+}
+
+/// A transfer to the next stage of a pipeline, both ends of it launched. Small tensors leave into the library's buffer,
+/// whether or not somebody waits for them; the sender of a large one, and whoever receives, wait for the other end.
+void Machine::Pass(int from, const Op& op, const StepPlan& plan, const Effects& effects) {
+  constexpr int64_t kBuffer = 4 << 20;
+  const int to = from + layout_.parts;
+  Rank& sender = ranks_[from];
+  Rank& receiver = ranks_[to];
+  const int64_t bytes = Bytes(op.role, layout_, plan.shape);
+  const bool far = layout_.node(from) != layout_.node(to);
+  double us = (tables_.collective_latency +
+               static_cast<double>(bytes) * (far ? tables_.network_per_byte : tables_.node_per_byte)) *
+              effects.transfer * tables_.collective_spread.Draw(sender.rng);
+  const bool own = effects.link == from || (effects.both_links && effects.link == to);
+  if (effects.link >= 0 && own && (effects.between_stages || effects.both_links)) us *= effects.link_scale;
+  const Nanos sent = Start(sender, 1, std::max(sender.start, sender.device[0]));
+  const Nanos asked = Start(receiver, 1, receiver.start);
+  const Nanos end = std::max(sent, asked) + FromMicros(us);
+  sender.device[1] = bytes > kBuffer ? end : sent + FromMicros(0.5 * tables_.collective_latency);
+  receiver.device[1] = end + FromMicros(0.5 * tables_.end_spread.Draw(receiver.rng));
+  // What the next stage computes reads what came.
+  receiver.device[0] = std::max(receiver.device[0], receiver.device[1]);
+  std::vector<int> group;
+  for (int stage = 0; stage < layout_.stages; ++stage)
+    group.push_back(from + (stage - layout_.stage(from)) * layout_.parts);
+  const auto write = [&](Rank& rank, bool receives, Nanos begin) {
+    if (rank.file == nullptr) return;
+    KernelText text = op.text;
+    text.args += CollectiveArgs(op.role, receives, layout_, plan.shape, group, "5");
+    rank.file->Work("kernel", text, kTransfer, begin, rank.device[1], rank.launch_id, rank.launch);
+  };
+  write(sender, false, sent);
+  write(receiver, true, asked);
 }
 
 std::vector<Nanos> Machine::Ring(const std::vector<int>& group, Nanos last, Nanos transfer,
@@ -254,11 +295,12 @@ void Machine::Meet(const Op& op, const std::vector<int>& group, const char* grou
                     effects.transfer * tables_.collective_spread.Draw(ranks_[group.front()].rng);
   const Nanos transfer = FromMicros(us);
   std::vector<Nanos> ends(group.size(), last + transfer);
-  const bool slow =
-      effects.link >= 0 && effects.link >= group.front() && effects.link <= group.back() && group.size() > 1;
+  const bool slow = effects.link >= 0 && !effects.between_stages && effects.link >= group.front() &&
+                    effects.link <= group.back() && group.size() > 1;
   if (slow) ends = Ring(group, last, transfer, effects);
-  const std::string args =
-      ranks_[group.front()].file != nullptr ? CollectiveArgs(op.role, layout_, plan.shape, group, group_name) : "";
+  const std::string args = ranks_[group.front()].file != nullptr
+                               ? CollectiveArgs(op.role, false, layout_, plan.shape, group, group_name)
+                               : "";
   KernelText text = op.text;
   text.args += args;
   for (size_t i = 0; i < group.size(); ++i) {
@@ -364,8 +406,16 @@ void Machine::Forward(std::vector<Op>& program, const std::vector<StepPlan>& pla
     Describe(op, plans);
     const bool outside = !whole && (op.role == Role::kHead || op.role == Role::kSample || op.role == Role::kLogits);
     for (int r = 0; r < layout_.ranks; ++r) {
+      if (layout_.stage(r) != op.stage + (op.receives ? 1 : 0)) continue;
       const StepPlan& plan = plans[static_cast<size_t>(r / per_replica)];
       const bool in_graph = plan.graph && !effects.no_graph && !outside;
+      if (op.role == Role::kPass) {
+        Launch(ranks_[r], op, r / per_replica);
+        if (op.receives) Pass(r - layout_.parts, op, plan, effects);
+        // A graph is launched behind what it reads.
+        if (op.receives && op.last && plan.graph && !effects.no_graph) Replay(ranks_[r]);
+        continue;
+      }
       if (!IsCollective(op.role)) {
         Compute(r, op, plan, r / per_replica, in_graph, effects);
       } else if (!in_graph) {
@@ -381,7 +431,7 @@ void Machine::Forward(std::vector<Op>& program, const std::vector<StepPlan>& pla
     if (op.role == Role::kAttn) ++count;
     if (!IsCollective(op.role)) continue;
     if (op.role != Role::kReduce && op.role != Role::kLogits) {
-      Meet(op, all_, "0", plans.front(), effects);
+      Meet(op, Group(op, 0), "0", plans.front(), effects);
       continue;
     }
     for (int replica = 0; replica < static_cast<int>(plans.size()); ++replica)
@@ -411,7 +461,8 @@ const std::vector<Stay>& Machine::Step(const std::vector<StepPlan>& plans, Nanos
   }
   Draft(plans, effects);
   for (int r = 0; r < layout_.ranks; ++r) {
-    if (plans[r / per_replica].graph && !effects.no_graph) Replay(ranks_[r]);
+    // Later stages replay theirs when they have received what it reads.
+    if (layout_.stage(r) == 0 && plans[r / per_replica].graph && !effects.no_graph) Replay(ranks_[r]);
   }
   Forward(program_, plans, false, effects);
   for (int r = 0; r < layout_.ranks; ++r) Finish(r, plans[r / per_replica], began[r]);

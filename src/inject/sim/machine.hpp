@@ -27,18 +27,19 @@ struct Effects {
   int link = -1;              ///< ring link from this rank to the next of its group
   bool both_links = false;    ///< also the one that leads to it
   double link_scale = 1;
-  double transfer = 1;    ///< factor on all transfers
-  bool no_graph = false;  ///< kernels are launched one by one
-  int syncs = 0;          ///< tiny copies that wait for the device, spread over the step
-  Nanos in_step = 0;      ///< host work at one place, before the forward pass
-  Nanos before_step = 0;  ///< host work between steps, in the scheduler's process
-  Nanos load_module = 0;  ///< a compiler run and a module load before the forward pass
-  double accept = 1;      ///< factor on the chance that a proposed token is right
-  double keys = 1;        ///< factor on the time that keys take to come
-  double save = 1;        ///< factor on the time that a checkpoint takes
-  double loss = 0;        ///< share of lost packets between clients and the server
-  double reset = 0;       ///< share of tokens at which a client's connection breaks
-  Nanos delay = 0;        ///< of packets between clients and the server
+  bool between_stages = false;  ///< the link is the one to the next stage of the pipeline, not the ring's
+  double transfer = 1;          ///< factor on all transfers
+  bool no_graph = false;        ///< kernels are launched one by one
+  int syncs = 0;                ///< tiny copies that wait for the device, spread over the step
+  Nanos in_step = 0;            ///< host work at one place, before the forward pass
+  Nanos before_step = 0;        ///< host work between steps, in the scheduler's process
+  Nanos load_module = 0;        ///< a compiler run and a module load before the forward pass
+  double accept = 1;            ///< factor on the chance that a proposed token is right
+  double keys = 1;              ///< factor on the time that keys take to come
+  double save = 1;              ///< factor on the time that a checkpoint takes
+  double loss = 0;              ///< share of lost packets between clients and the server
+  double reset = 0;             ///< share of tokens at which a client's connection breaks
+  Nanos delay = 0;              ///< of packets between clients and the server
 };
 
 /// One step of one replica.
@@ -58,8 +59,9 @@ struct Stay {
 };
 
 /// Ranks with a host thread, a compute stream and a stream for collectives. Every operation is computed on every rank
-/// in program order; collectives wait for the last rank, so lateness spreads by itself. Draws come from one generator a
-/// rank: the result does not depend on who is written to disk. Threads: confined.
+/// of its stage in program order; collectives wait for the last rank and stages of a pipeline for what they receive, so
+/// lateness spreads by itself. A stage that is done is free for the next step while later stages are at this one. Draws
+/// come from one generator a rank: the result does not depend on who is written to disk. Threads: confined.
 class Machine {
  public:
   Machine(Layout layout, uint64_t seed);
@@ -121,6 +123,7 @@ class Machine {
   void Compute(int r, const Op& op, const StepPlan& plan, int replica, bool in_graph, const Effects& effects);
   void Meet(const Op& op, const std::vector<int>& group, const char* group_name, const StepPlan& plan,
             const Effects& effects);
+  void Pass(int from, const Op& op, const StepPlan& plan, const Effects& effects);
   std::vector<Nanos> Ring(const std::vector<int>& group, Nanos last, Nanos transfer, const Effects& effects) const;
   void Prepare(int r, const StepPlan& plan, const Effects& effects);
   void Finish(int r, const StepPlan& plan, Nanos begin);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 namespace teller::inject::sim {
 namespace {
 
@@ -65,6 +67,83 @@ TEST(Machine, AStopOfOneHostHoldsEverybodyForItsLength) {
     EXPECT_GT(stay.end, begin + 50 * kMilli);
     EXPECT_LT(stay.end, begin + 70 * kMilli);
   }
+}
+
+constexpr Layout kPipeline{.engine = Engine::kVllm, .ranks = 4, .parts = 2, .stages = 2, .layers = 4};
+
+TEST(Machine, EveryLayerIsComputedByOneStageAndEveryStageButTheLastSends) {
+  Layout whole = kPair;
+  whole.parts = 2;
+  whole.ranks = 2;
+  Layout uneven = kPipeline;
+  uneven.stages = 3;
+  uneven.ranks = 6;
+  for (const Layout& layout : {kPipeline, uneven}) {
+    std::map<Role, int> of_whole;
+    for (const Op& op : Program(whole)) ++of_whole[op.role];
+    std::map<Role, int> of_stages;
+    int sent = 0;
+    int stage = 0;
+    for (const Op& op : Program(layout)) {
+      EXPECT_GE(op.stage, stage);
+      stage = op.stage;
+      if (op.layer >= 0) {
+        EXPECT_EQ(op.stage, layout.stage_of_layer(op.layer));
+      }
+      if (op.role != Role::kPass) {
+        ++of_stages[op.role];
+        continue;
+      }
+      sent += op.receives ? -1 : 1;
+      EXPECT_LT(op.stage, layout.stages - 1);
+      EXPECT_GE(sent, 0) << "received before it was sent";
+    }
+    EXPECT_EQ(sent, 0);
+    EXPECT_EQ(stage, layout.stages - 1);
+    EXPECT_EQ(of_stages, of_whole);
+  }
+}
+
+TEST(Machine, AStageIsFreeForTheNextStepWhileTheLastOneIsAtThis) {
+  Machine machine(kPipeline, 3);
+  std::vector<std::unique_ptr<TraceFile>> none;
+  const std::vector<Stay> one = machine.Step({Decode(true)}, base::kSecond, {}, none);
+  EXPECT_LT(one[0].end, one[2].end);
+  const std::vector<Stay> two = machine.Step({Decode(true)}, one[0].end, {}, none);
+  EXPECT_LT(two[0].begin, one[2].end);
+  EXPECT_GE(two[2].begin, one[2].end);
+}
+
+TEST(Machine, LaterStagesWaitForASlowOneAndEarlierOnesDoNot) {
+  for (const bool graph : {true, false}) {
+    Machine healthy(kPipeline, 3);
+    Machine faulty(kPipeline, 3);
+    Effects slow;
+    slow.rank = 1;
+    slow.in_step = 20 * kMilli;
+    const auto before = Steps(healthy, 10, {}, graph);
+    const auto after = Steps(faulty, 10, slow, graph);
+    // Its peer of the same stage meets it in collectives, the next stage in what it receives.
+    for (const int r : {0, 1, 2, 3}) EXPECT_GT(Mean(after, r) - Mean(before, r), 15e6) << r;
+    slow.rank = 3;
+    Machine late(kPipeline, 3);
+    const auto last = Steps(late, 10, slow, graph);
+    for (const int r : {0, 1}) EXPECT_LT(Mean(last, r) - Mean(before, r), 5e6) << r;
+    for (const int r : {2, 3}) EXPECT_GT(Mean(last, r) - Mean(before, r), 15e6) << r;
+  }
+}
+
+TEST(Machine, ASlowLinkBetweenStagesHoldsWhatIsBehindIt) {
+  Machine healthy(kPipeline, 3);
+  Machine faulty(kPipeline, 3);
+  Effects slow;
+  slow.link = 1;
+  slow.between_stages = true;
+  slow.link_scale = 500;
+  const auto before = Steps(healthy, 10, {}, true);
+  const auto after = Steps(faulty, 10, slow, true);
+  for (const int r : {0, 1}) EXPECT_LT(Mean(after, r) - Mean(before, r), 1e6) << r;
+  for (const int r : {2, 3}) EXPECT_GT(Mean(after, r) - Mean(before, r), 2e6) << r;
 }
 
 TEST(Machine, LaunchingOneByOneIsSlowerThanAGraph) {

@@ -36,8 +36,7 @@ Parts DrawParts(Kind kind, Engine engine, base::Rng& rng) {
     parts.save_every = saves ? save_every : 0;
     return parts;
   }
-  const bool told = Drafts(kind) || kind == Kind::kKvTransfer || kind == Kind::kDisaggregated ||
-                    kind == Kind::kSlowTier || kind == Kind::kTier;
+  const bool told = NeedsPart(kind);
   if (Drafts(kind) || (!told && which < 0.15)) {
     parts.drafts = drafts;
     parts.accept = accept;

@@ -29,8 +29,7 @@ std::string ServiceLog::Vllm(Nanos at, const char* process, int pid, const char*
 }
 
 std::string ServiceLog::WorkerName(int rank) const {
-  if (layout_.replicas() > 1) return fmt::format("Worker_DP{}_TP{}", rank / layout_.parts, rank % layout_.parts);
-  return layout_.parts > 1 ? fmt::format("Worker_TP{}", rank) : "Worker";
+  return "Worker" + PlaceOf(layout_, rank, '_');
 }
 
 void ServiceLog::Fsdp(Nanos at, const std::string& text) {
@@ -40,8 +39,7 @@ void ServiceLog::Fsdp(Nanos at, const std::string& text) {
 }
 
 std::string ServiceLog::SglangHead(Nanos at, int replica) const {
-  if (layout_.replicas() > 1) return fmt::format("[{} DP{} TP0] ", StampSglang(at, true), replica);
-  return fmt::format("[{}{}] ", StampSglang(at, true), layout_.parts > 1 ? " TP0" : "");
+  return fmt::format("[{}{}] ", StampSglang(at, true), PlaceOf(layout_, replica * layout_.ranks_in_replica(), ' '));
 }
 
 void ServiceLog::Step(Nanos at, int replica, const Batch& batch, const Scheduler& scheduler, Nanos elapsed,
@@ -255,7 +253,7 @@ FirstLine ServiceLog::Retracted(Nanos at, const Batch& batch) {
       "KV cache pool is full. Retract requests. #retracted_reqs: {}, #new_tokens_gained: {}, "
       "#new_token_ratio: {:.4f} -> {:.4f}",
       batch.retracted, batch.gained, ratio, ratio + 0.2 + 0.2 * rng_.Unit());
-  Front(at, fmt::format("[{}{}] ", StampSglang(at, true), layout_.parts > 1 ? " TP0" : "") + text);
+  Front(at, SglangHead(at, 0) + text);
   return {at, text};
 }
 
@@ -268,8 +266,7 @@ FirstLine ServiceLog::Compiled(Nanos at, int rank) {
   if (vllm) {
     Front(at, Vllm(at, WorkerName(rank).c_str(), processes_.workers[rank], "WARNING", "jit_monitor.py:103") + text);
   } else if (layout_.engine == Engine::kSglang) {
-    Front(at, fmt::format("[{}{}] {}", StampSglang(at, true),
-                          layout_.parts > 1 ? fmt::format(" TP{}", rank % layout_.parts) : "", text));
+    Front(at, fmt::format("[{}{}] {}", StampSglang(at, true), PlaceOf(layout_, rank, ' '), text));
   } else {
     Of(rank).Add(at, fmt::format("{} [rank{}] WARNING torch._dynamo: {}", StampPython(at), rank, text));
   }
@@ -285,7 +282,7 @@ void ServiceLog::Profiler(Nanos begin, Nanos end, bool start) {
     Front(end, fmt::format("INFO:     127.0.0.1:{} - \"POST /{}_profile HTTP/1.1\" 200 OK", Port(),
                            start ? "start" : "stop"));
   } else if (layout_.engine == Engine::kSglang) {
-    const std::string rank = layout_.parts > 1 ? " TP0" : "";
+    const std::string rank = PlaceOf(layout_, 0, ' ');
     if (start)
       return Front(begin,
                    fmt::format("[{}{}] Profiling starts. Traces will be saved to: /tmp/prof (with profile id: {:.6f})",
@@ -334,8 +331,8 @@ void ServiceLog::Traceback(Nanos at, int rank, const std::vector<std::string>& l
     return;
   }
   if (layout_.engine == Engine::kSglang) {
-    Front(at, fmt::format("[{}{}] Scheduler hit an exception: {}", StampSglang(at, true),
-                          layout_.parts > 1 ? fmt::format(" TP{}", rank % layout_.parts) : "", lines.front()));
+    Front(at, fmt::format("[{}{}] Scheduler hit an exception: {}", StampSglang(at, true), PlaceOf(layout_, rank, ' '),
+                          lines.front()));
     for (size_t i = 1; i < lines.size(); ++i) Front(at, lines[i]);
     Front(at + 300 * kMilli,
           fmt::format("[{}] SIGQUIT received. signum=None, frame=None. It usually means one child failed.",

@@ -38,7 +38,7 @@ Nanos After(Nanos at, double seconds) {
 
 /// Reading the weights, from `begin` on.
 void ServiceLog::Loading(Nanos begin, double load) {
-  const double memory = 16.1 / layout_.parts;
+  const double memory = 16.1 / layout_.ranks_in_replica();
   for (int r = 0; r < std::min(layout_.ranks, kMost); ++r) {
     const double own = load * (0.97 + 0.06 * rng_.Unit());
     const Nanos end = After(begin, own);
@@ -67,11 +67,11 @@ void ServiceLog::Loading(Nanos begin, double load) {
       const Nanos later = end + 300 * kMilli;
       Front(later, Vllm(later, worker.c_str(), pid, "INFO", "gpu_model_runner.py:2653") +
                        fmt::format("Model loading took {:.4f} GiB and {:.6f} seconds", memory, own + 0.3));
-    } else if (r < layout_.parts) {
+    } else if (r < layout_.ranks_in_replica()) {
       Front(end,
             fmt::format("[{}{}] Load weight end. elapsed={:.2f} s, type=Qwen3ForCausalLM, avail mem={:.2f} GB, mem "
                         "usage={:.2f} GB.",
-                        StampSglang(end, true), layout_.parts > 1 ? fmt::format(" TP{}", r) : "", own, 62.3, memory));
+                        StampSglang(end, true), PlaceOf(layout_, r, ' '), own, 62.3, memory));
     }
   }
 }
@@ -98,17 +98,19 @@ Interval ServiceLog::StartUp(Nanos at, double load) {
     Front(config, Vllm(config, "EngineCore_DP0", processes_.engine, "INFO", "core.py:77") +
                       fmt::format("Initializing a V1 LLM engine (v0.11.0) with config: model='model', "
                                   "speculative_config={}, dtype=torch.bfloat16, max_seq_len=8192, "
-                                  "tensor_parallel_size={}, data_parallel_size={}, kv_transfer_config={}",
-                                  drafts, layout_.parts, layout_.replicas(), keys));
+                                  "tensor_parallel_size={}, pipeline_parallel_size={}, data_parallel_size={}, "
+                                  "kv_transfer_config={}",
+                                  drafts, layout_.parts, layout_.stages, layout_.replicas(), keys));
   } else if (layout_.engine == Engine::kSglang) {
-    Front(config,
-          fmt::format(
-              "[{}] server_args=ServerArgs(model_path='model', tp_size={}, dp_size={}, context_length=8192, "
-              "speculative_algorithm={}, speculative_num_draft_tokens={}, disaggregation_mode='{}', "
-              "enable_hierarchical_cache={})",
-              StampSglang(config, false), layout_.parts, layout_.replicas(), parts_.drafts > 0 ? "'EAGLE'" : "None",
-              parts_.drafts > 0 ? std::to_string(parts_.drafts + 1) : "None",
-              parts_.kv == KvSource::kPrefill ? "decode" : "null", parts_.kv == KvSource::kTier ? "True" : "False"));
+    Front(
+        config,
+        fmt::format(
+            "[{}] server_args=ServerArgs(model_path='model', tp_size={}, pp_size={}, dp_size={}, context_length=8192, "
+            "speculative_algorithm={}, speculative_num_draft_tokens={}, disaggregation_mode='{}', "
+            "enable_hierarchical_cache={})",
+            StampSglang(config, false), layout_.parts, layout_.stages, layout_.replicas(),
+            parts_.drafts > 0 ? "'EAGLE'" : "None", parts_.drafts > 0 ? std::to_string(parts_.drafts + 1) : "None",
+            parts_.kv == KvSource::kPrefill ? "decode" : "null", parts_.kv == KvSource::kTier ? "True" : "False"));
   } else {
     for (int r = 0; r < layout_.ranks; ++r)
       logs_[static_cast<size_t>(r)].Add(

@@ -21,15 +21,29 @@ base::Error Usage(std::string text) {
 /// The kinds that the options ask for; cases take them in turn.
 base::Result<std::vector<const KindInfo*>> Wanted(const SimulateOptions& options) {
   if (options.fault != "mix") {
-    const auto kind = FindKind(options.fault, options.engine, options.ranks);
+    const auto kind = FindKind(options.fault, options.engine, options.ranks, options.stages);
     if (!kind) return kind.error();
     return std::vector<const KindInfo*>{*kind};
   }
   std::vector<const KindInfo*> kinds;
   for (const KindInfo& kind : Kinds()) {
-    if (FindKind(kind.name, options.engine, options.ranks)) kinds.push_back(&kind);
+    if (FindKind(kind.name, options.engine, options.ranks, options.stages)) kinds.push_back(&kind);
   }
   return kinds;
+}
+
+/// Ranks have to be enough for the parts of each stage, the stages of each replica and the replicas.
+base::Status CheckRanks(const SimulateOptions& options) {
+  if (options.stages > 1 && options.engine == Engine::kFsdp)
+    return Usage("fsdp has no pipeline: every rank has a part of every layer; leave --pipeline out");
+  if (options.ranks % options.stages != 0)
+    return Usage(fmt::format("{} ranks make no {} equal stages", options.ranks, options.stages));
+  const int of_stage = options.ranks / options.stages;
+  if (options.engine == Engine::kFsdp || of_stage <= 8 || of_stage % 8 == 0) return {};
+  if (options.stages > 1)
+    return Usage(fmt::format(
+        "{} ranks of a stage make no whole replicas of 8; name 1 to 8 for each stage, or a multiple of 8", of_stage));
+  return Usage(fmt::format("{} ranks make no whole replicas of 8; name 1 to 8, or a multiple of 8", options.ranks));
 }
 
 /// A folder that is gone unless it was kept.
@@ -47,8 +61,7 @@ struct Draft {
 base::Result<Simulated> Simulate(const SimulateOptions& options, const std::string& folder) {
   const auto kinds = Wanted(options);
   if (!kinds) return kinds.error();
-  if (options.engine != Engine::kFsdp && options.ranks > 8 && options.ranks % 8 != 0)
-    return Usage(fmt::format("{} ranks make no whole replicas of 8; name 1 to 8, or a multiple of 8", options.ranks));
+  TELLER_TRY(CheckRanks(options));
   std::error_code error;
   if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder};
   Draft draft{folder + ".part"};

@@ -14,9 +14,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::array<const char*, kRoles> kNames = {
-    "embed",   "norm",         "gemm_qkv", "qk_norm",   "rope",  "kv_store", "attn",
-    "gemm_o",  "gemm_gate_up", "act",      "gemm_down", "route", "moe_up",   "moe_down",
-    "lm_head", "sample",       "copy",     "",          "",      "",         ""};
+    "embed",        "norm", "gemm_qkv",  "qk_norm", "rope",   "kv_store", "attn",    "gemm_o",
+    "gemm_gate_up", "act",  "gemm_down", "route",   "moe_up", "moe_down", "lm_head", "sample",
+    "copy",         "",     "",          "",        "",       ""};
 
 /// Parallel products shrink with the part of the weights that a rank holds.
 bool IsCut(Role role) {

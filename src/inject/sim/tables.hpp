@@ -36,8 +36,9 @@ enum class Role : uint8_t {
   kGather,    ///< all-gather
   kExchange,  ///< all-to-all
   kLogits,    ///< all-gather of the head's parts
+  kPass,      ///< from one stage of a pipeline to the next
 };
-inline constexpr size_t kRoles = 21;
+inline constexpr size_t kRoles = 22;
 
 /// What one step has to compute on one rank.
 struct Shape {
