@@ -13,6 +13,7 @@ class JobFault(Fault):
     # change(plan, params): what is different about the run itself
     change: typing.Callable = lambda plan, params: None
     failing: bool = False     # ranks may end badly
+    timeout_s: int = 90       # of collectives: on a busy machine a rank can be away for long without any fault
     both_ends: bool = False   # of a link between two ranks: either is right
     why_not: typing.Callable = network.no_namespaces
 
@@ -154,10 +155,10 @@ ALL = {fault.kind: fault for fault in (
              act=order("layer", "raise"), failing=True),
     JobFault("collective-skipped", "one rank leaves out one collective", "COLL_DIVERGENCE", ("trace", "log"), ("PROC_DEATH",),
              culprit(layer="collective", operator="gloo:broadcast", function="Engine.agree"),
-             params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("agree", "skip"), failing=True),
+             params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("agree", "skip"), failing=True, timeout_s=8),
     JobFault("collective-twice", "one rank issues one collective twice", "COLL_DIVERGENCE", ("trace", "log"), ("PROC_DEATH",),
              culprit(layer="collective", operator="gloo:all_reduce", function="RowParallel.reduce"), options=TENSOR_PARALLEL,
-             params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("reduce", "twice"), failing=True),
+             params=lambda rng: {"max_hits": 1, "seconds": 3.0}, act=order("reduce", "twice"), failing=True, timeout_s=8),
     JobFault("imbalance", "one rank gets more tokens", "NOT_A_FAULT", options=DATA_PARALLEL,
              params=lambda rng: {"words": rng.randint(600, 900), "draw": rng.randrange(8)}, change=bigger(one_rank)),
     JobFault("long-sequence", "one request has a long prompt on all ranks", "NOT_A_FAULT",

@@ -10,7 +10,6 @@ from lab.hookplan import HookPlan
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SIZES = {"layers": 4, "dim": 192, "heads": 8, "hidden": 576, "vocab": 2048, "context": 2048}
 MODES = ("tp", "fsdp", "fsdp2")
-TIMEOUT_S = 8
 BEFORE, AFTER = 4, 4             # steps before and after the profiled ones
 PROFILED = {False: 60, True: 24}  # steps, by whether Python frames are recorded
 
@@ -40,7 +39,7 @@ class TorchJob(job.Job):
         world = told["world_size"]
         draw = random.Random(f"{seed}/{fault.kind}/requests")
         wait, active = BEFORE + draw.randint(0, 6), PROFILED[told["with_stack"]]
-        plan = {**told, "seed": seed, "model": SIZES, "timeout_s": TIMEOUT_S, "folder": str(self.folder),
+        plan = {**told, "seed": seed, "model": SIZES, "timeout_s": fault.timeout_s, "folder": str(self.folder),
                 "requests": requests(draw, world, wait + active + AFTER, told["mode"] == "tp"), "explained": [],
                 "fault_step": wait + int(active * rng.uniform(0.3, 0.5)), "told": told,
                 "profile": {"wait": wait, "active": active, "with_stack": told["with_stack"], "write_at_once": False,

@@ -1,4 +1,5 @@
 """Jobs of the fault laboratory without an engine: networks, relay, control groups, the hook under a profiler, the course of a case."""
+import contextlib
 import json
 import os
 import pathlib
@@ -427,6 +428,31 @@ class DyingJob(FakeJob):
     dies = 1
 
 
+class MeetingJob(FakeJob):
+    """Ranks that listen at the port of their meeting, each at its own address."""
+
+    def command(self, rank):
+        listen = f"import socket\nmeeting = socket.socket()\nmeeting.bind(('0.0.0.0', {self.port}))\nmeeting.listen()\n"
+        return [sys.executable, "-c", listen + RANK, str(self.folder / "plan.json"), str(rank)], dict(os.environ)
+
+
+class FillingJob(FakeJob):
+    """Rank 0 fills its disk after some steps."""
+
+    def command(self, rank):
+        fill = "\nwith open(f\"{plan['folder']}/more\", 'wb', buffering=0) as more:\n    while True: more.write(b'x' * 65536)\n"
+        return [sys.executable, "-c", RANK + (fill if rank == 0 else ""), str(self.folder / "plan.json"), str(rank)], dict(os.environ)
+
+
+def run_for_ever(folder):
+    """For a process of its own: a case whose ranks have far more steps than anybody waits for."""
+    class Endless(FakeJob):
+        def make_plan(self, *args):
+            return {**super().make_plan(*args), "steps": 10**6, "fault_step": 10**5}
+    kind = fsdp_faults.JobFault("stop", "", "RUNTIME_PAUSE", culprit=casefile.culprit(layer="process"), act=lambda *_: [])
+    course.Runner(fault.Stack("fake", "1", "", Ready, {"stop": kind}, Endless), say=lambda text: print(text, flush=True)).run([("stop", 1, folder)])
+
+
 class Ready:
     @staticmethod
     def is_ready():
@@ -473,6 +499,61 @@ class Course(Folder):
         self.assertEqual(str(caught.exception).count("\n"), 0)
         self.assertEqual(list(self.folder.iterdir()), [])
         self.nothing_left()
+
+    def test_a_port_in_use_outside_disturbs_no_rank(self):
+        with socket.socket() as other:
+            other.bind(("0.0.0.0", 0))
+            other.listen()
+            stack = fault.Stack("fake", "1", "", Ready, {"stop": self.fault()}, MeetingJob)
+            course.Runner(stack, port=other.getsockname()[1], say=lambda text: None).run([("stop", 1, self.folder / "case")])
+        self.assertTrue((self.folder / "case" / "label.json").exists())
+        self.nothing_left()
+
+    def small_disk(self):
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True).returncode:
+            self.skipTest("SKIPPED: no permission to mount a small disk")
+        self.addCleanup(subprocess.run, ["umount", str(disk)], check=False)
+        return disk
+
+    def test_a_full_disk_under_the_ranks_is_said_and_leaves_nothing(self):
+        disk = self.small_disk()
+        self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = str(disk)
+        with self.assertRaisesRegex(LabError, "no space left for .*: set TMPDIR"):
+            self.run_case(self.fault(), FillingJob)
+        self.assertEqual(list(disk.iterdir()), [])
+        self.assertFalse((self.folder / "case").exists())
+        self.nothing_left()
+
+    def test_a_full_disk_under_the_case_leaves_no_case_that_looks_whole(self):
+        disk = self.small_disk()
+        with open(disk / "other", "wb", buffering=0) as other, contextlib.suppress(OSError):
+            while True: other.write(b"x" * 4096)
+        stack = fault.Stack("fake", "1", "", Ready, {"stop": self.fault()}, FakeJob)
+        with self.assertRaises((LabError, OSError)) as caught:
+            course.Runner(stack, say=lambda text: None).run([("stop", 1, disk / "case")])
+        self.assertIn("No space left", str(caught.exception))
+        self.assertEqual([p.name for p in disk.iterdir()], ["other"])
+        self.nothing_left()
+
+    def test_a_run_that_is_killed_half_way_leaves_nothing(self):
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        code = f"from tests.lab.test_job import run_for_ever\nrun_for_ever({str(self.folder / 'case')!r})\n"
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                               env={**os.environ, "TMPDIR": str(temporary)})
+        self.addCleanup(run.stdout.close)
+        self.wait(lambda: list(temporary.glob("*/steps1.jsonl")))
+        self.assertEqual([p.name.startswith(".case.partial") for p in self.folder.iterdir() if p != temporary], [True])
+        ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and str(temporary) in procs.command(pid)]
+        self.assertGreaterEqual(len(ranks), 2)
+        run.kill()
+        run.wait()
+        self.wait(lambda: not namespaces(run.pid) and not list(temporary.iterdir()))
+        self.wait(lambda: all(procs.stat(pid) is None or procs.stat(pid)[1] == "Z" for pid in ranks))
+        self.assertEqual(list(self.folder.iterdir()), [temporary])
 
     def test_a_fault_that_touches_no_profiled_step_is_no_case(self):
         late = self.fault(act=lambda scene, p, at_ns: [[at_ns + 10**10, at_ns + 10**10 + 1]])

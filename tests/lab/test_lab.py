@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -256,6 +257,14 @@ class Injectors(Folder):
         self.assertTrue(begin <= intervals[0][0] < intervals[0][1] <= time.time_ns())
         with self.assertRaisesRegex(LabError, "gone"):
             inject.kill(child.pid, time.time_ns())
+
+    def test_a_port_in_use_is_said_before_a_server_starts(self):
+        with socket.socket() as other, Guard() as guard:
+            other.bind(("127.0.0.1", 0))
+            other.listen()
+            port = other.getsockname()[1]
+            with self.assertRaisesRegex(LabError, f"port {port} is in use: give another"):
+                STACK.engine(guard, self.folder, port, STACK.faults["healthy"])
 
     def test_a_process_that_takes_its_title_late_is_waited_for(self):
         begin = time.monotonic()
