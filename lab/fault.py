@@ -61,6 +61,11 @@ def oom_kill(process):
     return lambda scene, p, at_ns: memory.kill(scene.guard, scene.engine.processes[process], at_ns)
 
 
+def no_memory(process):
+    """The process of that name is given no more memory."""
+    return lambda scene, p, at_ns: memory.refuse(scene.engine.processes[process], at_ns)
+
+
 def bursts(rng):
     count = rng.choice((1, 2, 3))
     return {"bursts": [[round(i * 1.1, 2), round(rng.uniform(0.35, 0.8), 2)] for i in range(count)]}

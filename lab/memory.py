@@ -1,4 +1,4 @@
-"""A limit of memory for processes that run already: reclaim that makes them read their files again and again, or the kernel's OOM kill.
+"""A limit of memory for processes that run already: reclaim that makes them read their files again and again, the kernel's OOM kill, or no more address space.
 
 A process that is moved into a control group leaves the memory that it has with its old one; what it touches from then on counts for the new one. So to be
 felt by what is there already, file pages have to be given up first. Memory without a file cannot be taken back without swap: a process that has little else
@@ -7,6 +7,7 @@ import ctypes
 import os
 import pathlib
 import platform
+import resource
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from lab.errors import LabError
 LEAST = 16 << 20      # bytes of files: less is too little to be felt
 KILL_LIMIT = 48 << 20  # of a group in which the kernel has to kill
 KILL_S = 20
+REFUSE_S = 20
 PROCESS_MADVISE, PAGE_OUT = 440, 21  # of every architecture with the common table of system calls
 MACHINES = ("x86_64", "aarch64")
 # Grows until it is told to end.
@@ -128,3 +130,22 @@ def kill(guard, pid, at_ns):
             balloon.wait()
             balloon.stdin.close()
             balloon.stdout.close()
+
+
+def refuse(pid, at_ns):
+    """A process gets no more address space: what it asks for is refused, and it has to end by that. Needs neither root nor a control group. The kernel kills
+    nobody, and memory that the process has already stays its own."""
+    inject.sleep_until(at_ns)
+    try:
+        usual = resource.prlimit(pid, resource.RLIMIT_AS)
+        pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[0])
+        begin = time.time_ns()
+        resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize(), usual[1]))
+    except (ProcessLookupError, FileNotFoundError) as error:
+        raise LabError(f"process {pid} is gone before it could be limited") from error
+    try:
+        inject.until_gone(pid, REFUSE_S, "lives on without more address space")
+    except LabError:
+        resource.prlimit(pid, resource.RLIMIT_AS, usual)
+        raise
+    return [[begin, time.time_ns()]]

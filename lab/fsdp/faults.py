@@ -5,7 +5,7 @@ import typing
 
 from lab import inject, memory, network
 from lab.casefile import culprit
-from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_quota, oom_kill, orders, quota
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_memory, no_quota, oom_kill, orders, quota
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +150,8 @@ ALL = {fault.kind: fault for fault in (
              act=lambda scene, p, at_ns: inject.kill(scene.engine.processes[rank_of(p)], at_ns)),
     JobFault("oom-kill", "the kernel kills one rank for want of memory", "PROC_DEATH", ("trace", "log"), ("HOST_MEM_PRESSURE",), PAUSE_CULPRIT,
              failing=True, act=by_rank(oom_kill), why_not=lambda: network.no_namespaces() or memory.why_not()),
+    JobFault("no-memory", "one rank is given no more memory: what it asks for is refused", "PROC_DEATH", ("trace", "log"), ("HOST_MEM_PRESSURE",),
+             PAUSE_CULPRIT, failing=True, act=by_rank(no_memory), options=DATA_PARALLEL),  # tensor parallel ranks ask for little
     JobFault("rank-error", "an exception ends one rank", "PROC_DEATH", ("trace", "log"), (), culprit(layer="process", function="Layer.forward", log_record=ERROR_LINE),
              params=lambda rng: {"text": ERROR_TEXT, "place": f"layers.{rng.randrange(4)}", "max_hits": 1, "seconds": 3.0},
              act=order("layer", "raise"), failing=True),

@@ -1,7 +1,7 @@
 """The faults and look-alikes that the SGLang stack can have: what is done, and the truth about it."""
 from lab import inject, memory, workload
 from lab.casefile import culprit
-from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, kill, look_alikes, oom_kill, order, stop, until_done
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, kill, look_alikes, no_memory, oom_kill, order, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -78,6 +78,8 @@ ALL = {fault.kind: fault for fault in (
           act=kill(SCHEDULER), last=True),
     Fault("oom-kill", "the kernel kills the scheduler for want of memory", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
           of(SCHEDULER, "process", rank=0), act=oom_kill(SCHEDULER), why_not=memory.why_not, last=True),
+    Fault("no-memory", "the scheduler is given no more memory: what it asks for is refused", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
+          of(SCHEDULER, "process", rank=0), act=no_memory(SCHEDULER), last=True),
     Fault("scheduler-error", "an exception in the scheduler's step", "PROC_DEATH", ("log", *SPANS), (),
           of(SCHEDULER, "process", rank=0, function="TpModelWorker.forward_batch_generation", log_record=ERROR_LINE),
           params=lambda rng: {"text": ERROR_TEXT, "max_hits": 1, "seconds": 5.0},

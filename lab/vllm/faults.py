@@ -1,7 +1,7 @@
 """The faults and look-alikes that the vLLM stack can have: what is done, and the truth about it."""
 from lab import inject, memory, workload
 from lab.casefile import culprit
-from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, look_alikes, no_quota, oom_kill, order, quota, stop, until_done
+from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, bursts, during_idle, idle_burst, look_alikes, no_memory, no_quota, oom_kill, order, quota, stop, until_done
 
 SPANS = ("spans", "requests")
 STEPS = ("trace", "log", "spans", "requests")
@@ -75,6 +75,8 @@ ALL = {fault.kind: fault for fault in (
           act=order("execute", "raise"), last=True),
     Fault("oom-kill", "the kernel kills the worker for want of memory", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
           of("Worker", "process", rank=0), act=oom_kill("Worker"), why_not=memory.why_not, last=True),
+    Fault("no-memory", "the worker is given no more memory: what it asks for is refused", "PROC_DEATH", ("log", *SPANS), ("HOST_MEM_PRESSURE",),
+          of("Worker", "process", rank=0), act=no_memory("Worker"), last=True),
     *look_alikes("APIServer", (1, 3), (450, 620), 12, (12, 20), (40, 24)),
     Fault("healthy-tp", "nothing, on two ranks", "NOT_A_FAULT", options=TP2),
     Fault("slow-operator-tp", "the MLP of one layer multiplies more on one of two ranks", **slow_mlp(1, "Worker_TP1"), options=TP2),

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ import textwrap
 import threading
 import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -51,8 +53,8 @@ class Folder(unittest.TestCase):
             self.assertLess(time.monotonic(), until, "did not happen")
             time.sleep(0.02)
 
-    def busy(self, command=BUSY):
-        process = subprocess.Popen(command)
+    def busy(self, command=BUSY, **more):
+        process = subprocess.Popen(command, **more)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
@@ -295,6 +297,34 @@ class Memory(Folder):
         run.kill()
         run.wait()
         self.wait(lambda: not mine())
+
+
+class Refusals(Folder):
+    def test_a_process_that_asks_for_memory_ends(self):
+        process = subprocess.Popen([sys.executable, "-c", "held = []\nwhile True: held.append(bytearray(1 << 20)); __import__('time').sleep(0.05)"],
+                                   stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait(lambda: int(pathlib.Path(f"/proc/{process.pid}/statm").read_text().split()[0]) > 0 and procs.stat(process.pid)[1] == "S")
+        (begin, end), = memory.refuse(process.pid, time.time_ns())
+        self.assertGreater(end, begin)
+        self.assertEqual(process.wait(), 1)  # Python's own MemoryError, no signal
+
+    def test_a_process_that_asks_for_none_lives_and_has_its_limit_back(self):
+        process = self.busy([sys.executable, "-c", "print(1, flush=True)\nwhile True: pass"], stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        process.stdout.readline()
+        usual = resource.prlimit(process.pid, resource.RLIMIT_AS)
+        with mock.patch.object(memory, "REFUSE_S", 0.3), self.assertRaisesRegex(LabError, "lives on without"):
+            memory.refuse(process.pid, time.time_ns())
+        self.assertIsNone(process.poll())
+        self.assertEqual(resource.prlimit(process.pid, resource.RLIMIT_AS), usual)
+
+    def test_a_process_that_is_gone_is_said(self):
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        with self.assertRaisesRegex(LabError, "is gone"):
+            memory.refuse(process.pid, time.time_ns())
 
 
 class Stops(Folder):
