@@ -99,6 +99,7 @@ struct CommArgs {
   int64_t out_elements = -1;
   int64_t sequence = -1;
   int32_t group_size = -1;
+  int32_t peer = -1;  ///< of a send or receive: the other rank of the job
 };
 
 /// Key of the attribute of a launch that names the kernel which it enqueues, where the file tells (ROCm).

@@ -89,7 +89,7 @@ NamedSpans FindNamed(const trace::Store& store) {
     if (kind != SpanKind::kKernel && kind != SpanKind::kAnnotation && kind != SpanKind::kOp) continue;
     const auto& process = store.process_of(row);
     if (!process.rank.has_value()) continue;
-    const PeerEnd end = PeerEndOf(store.name(row));
+    const PeerEnd end = PeerEndOf(store, row);
     const int replica = replicas[store.track_of(row).process.value()];
     const bool transfer = end == PeerEnd::kSend || end == PeerEnd::kReceive;
     if (!transfer && !IsCollectiveSpan(store, row)) continue;
@@ -117,7 +117,7 @@ NamedSpans FindNamed(const trace::Store& store) {
     group.key = key;
     group.ranks = in_order(by_rank);
     const uint32_t first = group.ranks.front().spans.front();
-    if (PeerEndOf(store.name(first)) == PeerEnd::kEither && !IsOfLargerGroup(store, first)) {
+    if (PeerEndOf(store, first) == PeerEnd::kEither && !IsOfLargerGroup(store, first)) {
       if (!EqualCounts(group.ranks)) {
         named.transfers.push_back(std::move(group.ranks));
         continue;

@@ -43,26 +43,55 @@ MatchedGroup MakeGroup(const trace::Store& store, const RankSpans& one, const Ra
   return group;
 }
 
-std::vector<uint32_t> OfEnd(const trace::Store& store, const RankSpans& rank, PeerEnd end) {
-  std::vector<uint32_t> out;
+/// Transfers of one direction keep their order.
+void AddDirected(const trace::Store& store, RankSpans from, RankSpans to, std::vector<MatchedGroup>& out) {
+  if (from.spans.empty() || to.spans.empty()) return;
+  MatchedGroup group;
+  group.key = std::string(store.name(from.spans.front())) + " from rank " + std::to_string(from.rank) + " to rank " +
+              std::to_string(to.rank);
+  group.ranks = {std::move(from), std::move(to)};
+  group.point_to_point = true;
+  LabelMembers(store, group);
+  out.push_back(std::move(group));
+}
+
+RankSpans OfEnd(const trace::Store& store, const RankSpans& rank, PeerEnd end) {
+  RankSpans out{rank.rank, rank.process, {}, {}};
   for (const uint32_t span : rank.spans) {
-    if (PeerEndOf(store.name(span)) == end) out.push_back(span);
+    if (PeerEndOf(store, span) == end) out.spans.push_back(span);
   }
   return out;
 }
 
-/// Two ranks: transfers of one direction keep their order.
-void PairByOrder(const trace::Store& store, const RankSpans& from, const RankSpans& to,
-                 std::vector<MatchedGroup>& out) {
-  MatchedGroup group;
-  group.ranks = {{from.rank, from.process, OfEnd(store, from, PeerEnd::kSend), {}},
-                 {to.rank, to.process, OfEnd(store, to, PeerEnd::kReceive), {}}};
-  if (group.ranks[0].spans.empty() || group.ranks[1].spans.empty()) return;
-  group.key = std::string(store.name(group.ranks[0].spans.front())) + " from rank " + std::to_string(from.rank) +
-              " to rank " + std::to_string(to.rank);
-  group.point_to_point = true;
-  LabelMembers(store, group);
-  out.push_back(std::move(group));
+int PeerOf(const trace::Store& store, uint32_t span) {
+  const auto* args = store.comm_args.Find(span);
+  return args == nullptr ? -1 : args->peer;
+}
+
+/// True when it is recorded of every one whether it sends, and to whom, or receives, and from whom.
+bool NamePeers(const trace::Store& store, const std::vector<RankSpans>& ranks) {
+  return std::all_of(ranks.begin(), ranks.end(), [&](const RankSpans& rank) {
+    return std::all_of(rank.spans.begin(), rank.spans.end(), [&](uint32_t span) {
+      const PeerEnd end = PeerEndOf(store, span);
+      return PeerOf(store, span) >= 0 && (end == PeerEnd::kSend || end == PeerEnd::kReceive);
+    });
+  });
+}
+
+void PairByPeers(const trace::Store& store, const std::vector<RankSpans>& ranks, std::vector<MatchedGroup>& out) {
+  std::map<std::pair<int, int>, std::pair<RankSpans, RankSpans>> ways;  // (from, to) -> sends and receives
+  for (const RankSpans& rank : ranks) {
+    for (const uint32_t span : rank.spans) {
+      const bool sends = PeerEndOf(store, span) == PeerEnd::kSend;
+      const int peer = PeerOf(store, span);
+      auto& way = ways[sends ? std::pair(rank.rank, peer) : std::pair(peer, rank.rank)];
+      RankSpans& end = sends ? way.first : way.second;
+      end.rank = rank.rank;
+      end.process = rank.process;
+      end.spans.push_back(span);
+    }
+  }
+  for (auto& [who, way] : ways) AddDirected(store, std::move(way.first), std::move(way.second), out);
 }
 
 /// All sends and receives of two ranks that could be one transfer, closest first.
@@ -73,11 +102,10 @@ std::vector<Pair> Possible(const trace::Store& store, const RankSpans& one, cons
   std::sort(ends.begin(), ends.end());
   for (const uint32_t a : one.spans) {
     const Nanos end = store.spans.end(a);
-    const PeerEnd mine = PeerEndOf(store.name(a));
+    const PeerEnd mine = PeerEndOf(store, a);
     auto it = std::lower_bound(ends.begin(), ends.end(), std::pair(end - tolerance, uint32_t{0}));
     for (size_t seen = 0; it != ends.end() && it->first <= end + tolerance && seen < 8; ++it, ++seen) {
-      if (Opposite(mine, PeerEndOf(store.name(it->second))))
-        pairs.push_back({std::abs(it->first - end), a, it->second});
+      if (Opposite(mine, PeerEndOf(store, it->second))) pairs.push_back({std::abs(it->first - end), a, it->second});
     }
   }
   return pairs;
@@ -150,14 +178,29 @@ PeerEnd PeerEndOf(std::string_view name) {
   return PeerEnd::kNone;
 }
 
+PeerEnd PeerEndOf(const trace::Store& store, uint32_t span) {
+  const PeerEnd end = PeerEndOf(store.name(span));
+  const auto* args = store.comm_args.Find(span);
+  if (end != PeerEnd::kEither || args == nullptr || !args->collective.valid()) return end;
+  const std::string_view what = store.text(args->collective);
+  return what == "send" ? PeerEnd::kSend : what == "recv" ? PeerEnd::kReceive : end;
+}
+
 std::vector<MatchedGroup> FindPairs(const trace::Store& store, const trace::Trees& trees,
                                     const std::vector<RankSpans>& ranks) {
   std::vector<MatchedGroup> out;
-  if (ranks.size() < 2 || ranks.size() > kMostRanks) return out;
-  const bool directed = PeerEndOf(store.name(ranks[0].spans.front())) != PeerEnd::kEither;
+  if (ranks.size() < 2) return out;
+  if (NamePeers(store, ranks)) {
+    PairByPeers(store, ranks, out);
+    return out;
+  }
+  if (ranks.size() > kMostRanks) return out;
+  const bool directed = PeerEndOf(store, ranks[0].spans.front()) != PeerEnd::kEither;
   if (ranks.size() == 2 && directed) {
-    PairByOrder(store, ranks[0], ranks[1], out);
-    PairByOrder(store, ranks[1], ranks[0], out);
+    for (const auto& [from, to] : {std::pair(0, 1), std::pair(1, 0)}) {
+      AddDirected(store, OfEnd(store, ranks[static_cast<size_t>(from)], PeerEnd::kSend),
+                  OfEnd(store, ranks[static_cast<size_t>(to)], PeerEnd::kReceive), out);
+    }
   } else {
     PairByEnds(store, trees, ranks, out);
   }

@@ -17,7 +17,8 @@ using trace::Nanos;
 /// Stages of a pipeline: each receives from the one before and sends to the next, over gloo or NCCL.
 class Pipeline {
  public:
-  Pipeline(int ranks, int rounds, bool nccl, bool barrier, uint64_t seed)
+  /// `told`: args say of each NCCL kernel whether it sends and to whom; its group is that of all stages.
+  Pipeline(int ranks, int rounds, bool nccl, bool barrier, uint64_t seed, bool told = false)
       : rng_(seed), spans_(static_cast<size_t>(ranks)) {
     store_.categories.push_back(nccl ? trace::Category{"kernel", trace::SpanKind::kKernel}
                                      : trace::Category{"user_annotation", trace::SpanKind::kAnnotation});
@@ -29,8 +30,9 @@ class Pipeline {
         at[r] += kMilli + static_cast<Nanos>(rng_.Below(3 * kMilli));
         if (r + 1 == spans_.size()) break;
         const Nanos end = std::max(at[r], at[r + 1]) + 100 * kMicro;
-        spans_[r].push_back({at[r], end, send});
-        spans_[r + 1].push_back({at[r + 1], end + static_cast<Nanos>(rng_.Below(5 * kMicro)), receive});
+        spans_[r].push_back({at[r], end, send, told ? static_cast<int>(r + 1) : -1, true});
+        spans_[r + 1].push_back({at[r + 1], end + static_cast<Nanos>(rng_.Below(5 * kMicro)), receive,
+                                 told ? static_cast<int>(r) : -1, false});
         truth_.emplace_back(static_cast<int>(r), end);
         at[r] = at[r + 1] = end + 10 * kMicro;
       }
@@ -71,6 +73,8 @@ class Pipeline {
     Nanos begin;
     Nanos end;
     const char* name;
+    int peer = -1;
+    bool sends = false;
   };
 
   void Emit(size_t r) {
@@ -90,6 +94,13 @@ class Pipeline {
       store_.spans.category.push_back(0);
       store_.spans.parent.emplace_back();
       store_.spans.depth.push_back(0);
+      if (row.peer < 0) continue;
+      trace::CommArgs args;
+      args.collective = store_.strings.Intern(row.sends ? "send" : "recv");
+      args.group = store_.strings.Intern("5");
+      args.group_ranks = store_.strings.Intern("[0, 1, 2, 3]");
+      args.peer = row.peer;
+      store_.comm_args.Append(static_cast<uint32_t>(store_.spans.size() - 1), args);
     }
     store_.tracks.push_back(track);
   }
@@ -114,6 +125,15 @@ TEST(PeerPairs, TwoRanksNeedNoOtherCollective) {
   const auto [right, pairs] = pipeline.Match();
   EXPECT_EQ(right, pipeline.transfers());
   EXPECT_EQ(pairs, pipeline.transfers());
+}
+
+TEST(PeerPairs, WhereArgsNameThePeerEveryTransferIsFoundWithoutAClock) {
+  for (const int ranks : {2, 4}) {
+    Pipeline pipeline(ranks, 30, true, false, 8, true);
+    const auto [right, pairs] = pipeline.Match();
+    EXPECT_EQ(right, pipeline.transfers()) << ranks;
+    EXPECT_EQ(pairs, pipeline.transfers()) << ranks;
+  }
 }
 
 TEST(PeerPairs, WithoutAClockNothingIsPaired) {

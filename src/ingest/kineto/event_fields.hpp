@@ -26,7 +26,7 @@ struct EventArgs {
   RawValue input_dims, input_types, label;
   RawValue kernel;  ///< what a launch enqueues, where the writer tells (ROCm)
   RawValue python_id, python_parent, python_module;
-  RawValue collective, group, group_ranks, dtype, in_elements, out_elements, sequence, group_size;
+  RawValue collective, group, group_ranks, dtype, in_elements, out_elements, sequence, group_size, peer;
   RawValue name, labels;        ///< of metadata events
   std::vector<RawArg> scalars;  ///< all other scalars, collected where `want_scalars`
   bool want_scalars = true;

@@ -78,7 +78,8 @@ RawValue* ArgSlot(const char* key, EventArgs& args) {
       return nullptr;
     case 'C': return Is(key, "Collective name") ? &args.collective : nullptr;
     case 'O': return Is(key, "Out msg nelems") ? &args.out_elements : nullptr;
-    case 'S': return Is(key, "Seq") ? &args.sequence : nullptr;
+    case 'S': return Is(key, "Seq") ? &args.sequence : Is(key, "Src Rank") ? &args.peer : nullptr;
+    case 'D': return Is(key, "Dst Rank") ? &args.peer : nullptr;
     case 'G': return Is(key, "Group size") ? &args.group_size : nullptr;
     case 'n': return Is(key, "name") ? &args.name : nullptr;
     case 'l': return Is(key, "labels") ? &args.labels : nullptr;

@@ -399,6 +399,7 @@ void EventSink::KeepComm(const EventArgs& args, uint64_t at, DraftSpan& span) {
   comm.out_elements = Amount(args.out_elements, at);
   comm.sequence = Amount(args.sequence, at);
   comm.group_size = Small(args.group_size);
+  comm.peer = Small(args.peer);
   span.comm = static_cast<uint32_t>(draft_.comm.size());
   draft_.comm.push_back(comm);
 }

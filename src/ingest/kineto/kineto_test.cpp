@@ -282,5 +282,16 @@ TEST(Kineto, SeveralFilesKeepTheirOrderAndProcesses) {
   EXPECT_EQ(store->process_of(1).file.value(), 1u);
 }
 
+TEST(Kineto, SendsAndReceivesNameTheOtherRank) {
+  const auto store = ReadText(
+      R"([{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":6,"dur":1,"args":{"Collective name":"send","Dst Rank":3}},)"
+      R"({"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":8,"dur":1,"args":{"Collective name":"recv","Src Rank":0}},)"
+      R"({"ph":"X","cat":"kernel","name":"c","pid":0,"tid":7,"ts":9,"dur":1,"args":{"Collective name":"allreduce"}}])");
+  ASSERT_EQ(store.spans.size(), 3u);
+  EXPECT_EQ(store.comm_args.Find(0)->peer, 3);
+  EXPECT_EQ(store.comm_args.Find(1)->peer, 0);
+  EXPECT_EQ(store.comm_args.Find(2)->peer, -1);
+}
+
 }  // namespace
 }  // namespace teller::ingest

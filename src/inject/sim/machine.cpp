@@ -249,6 +249,7 @@ void Machine::Pass(int from, const Op& op, const StepPlan& plan, const Effects& 
     if (rank.file == nullptr) return;
     KernelText text = op.text;
     text.args += CollectiveArgs(op.role, receives, layout_, plan.shape, group, "5");
+    text.args += receives ? fmt::format(", \"Src Rank\": {}", from) : fmt::format(", \"Dst Rank\": {}", to);
     rank.file->Work("kernel", text, kTransfer, begin, rank.device[1], rank.launch_id, rank.launch);
   };
   write(sender, false, sent);
