@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "locate/resources.hpp"
 #include "retime/step_times.hpp"
 
 namespace teller::locate {
@@ -45,11 +46,13 @@ class Repair {
       case Trouble::kPause:
         if (!claim_.in_gap) return MendPlace(step, nullptr);
         [[fallthrough]];
+      case Trouble::kSlowSave:
       case Trouble::kGapWork: {
-        const Nanos gap = Profile(step).gap;
+        const Nanos gap = std::max<Nanos>(Profile(step).gap, claim_.trouble == Trouble::kSlowSave ? s.gap_before : 0);
         return Scale(s.span, s.begin - gap, s.begin, Share(gap - lost, gap));
       }
       case Trouble::kStarvation: return MendStarved(s);
+      case Trouble::kSlowDevice: return MendDevice(step, lost);
       case Trouble::kSlowTransfer:
       case Trouble::kLateRank: return;
     }
@@ -65,6 +68,15 @@ class Repair {
       const auto own = static_cast<double>(Profile(other).own());
       if (!meanwhile || !Normal(other).judged || own < kStretched * expected) continue;
       Scale(s.span, s.begin, s.end, Share(Normal(other).expected_own, Profile(other).own()));
+    }
+  }
+
+  /// All kernels of the step, by the same factor.
+  void MendDevice(uint32_t step, Nanos lost) {
+    const auto took = static_cast<Nanos>(DeviceCost(scene_, step).took);
+    for (const Slot& slot : Profile(step).slots) {
+      if (slot.key.kind != SlotKey::Kind::kGpu || slot.span == kNoSpan) continue;
+      changes_.spans.push_back({trace::SpanRow(slot.span), Share(took - lost, took)});
     }
   }
 

@@ -45,6 +45,8 @@ class Writer {
       case Trouble::kGapWork: GapWork(); break;
       case Trouble::kPause: Pause(); break;
       case Trouble::kStarvation: Starvation(); break;
+      case Trouble::kSlowDevice: SlowDevice(); break;
+      case Trouble::kSlowSave: SlowSave(); break;
       case Trouble::kSlowTransfer: SlowTransfer(); break;
       case Trouble::kLateRank: LateRank(); break;
     }
@@ -404,6 +406,37 @@ class Writer {
     finding_.explanation =
         fmt::format("On {}, {} are stretched as a whole, the worst to {:.1f} times its normal {}: {} {} are lost.{}",
                     Who(), Steps(), ratio, worst, how, Ms(h_.lost), Without());
+  }
+
+  void SlowDevice() {
+    Class(FaultClass::kGpuClockLimit, {{FaultClass::kStragglerRank, 0.4}, {FaultClass::kKernelRegression, 0.2}});
+    finding_.culprit.layer = "hardware";
+    const std::string factor = AddEvidence(
+        Evidence::Kind::kStatistic,
+        fmt::format("the kernels of these steps take {:.2f} times their usual time, most of them alike", h_.rest_ratio),
+        h_.worst_begin, kNoSpan);
+    finding_.explanation = fmt::format(
+        "On {}, the device is slow in {}: its kernels take {:.2f} times as long as usual{}, whatever they compute {}. "
+        "The host's part is as usual; {} are lost. That is what a device looks like whose clock is held down.{}",
+        Who(), Steps(), h_.rest_ratio, Ranks() > 1 ? " and those of the other ranks do not" : "", factor, Ms(h_.lost),
+        Without());
+  }
+
+  void SlowSave() {
+    Class(FaultClass::kStorageSlow, {{FaultClass::kCpuStarved, 0.15}, {FaultClass::kHostMemPressure, 0.1}});
+    finding_.culprit.layer = "storage";
+    const trace::Step& step = scene_.trees.steps[h_.steps.front()];
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kStatistic,
+        fmt::format("{} between two steps for {:.0f} MB that were copied to the host; {} is the longest other time",
+                    Ms(h_.worst), static_cast<double>(scene_.profiles[h_.steps.front()].saved_bytes) / 1e6,
+                    Ms(h_.usual)),
+        h_.worst_begin, kNoSpan);
+    finding_.explanation = fmt::format(
+        "Before step {} {} saves its state, as it does now and then, but this time it takes {} where {} is the longest "
+        "otherwise {}. The copies to the host are as large as ever, so what they are written to is slow: {} are "
+        "lost.{}",
+        step.index, Who(), Ms(h_.worst), Ms(h_.usual), worst, Ms(h_.lost), Without());
   }
 
   void SlowTransfer() {

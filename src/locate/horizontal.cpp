@@ -7,6 +7,7 @@
 
 #include "locate/hypothesis.hpp"
 #include "locate/link.hpp"
+#include "locate/transfer_shift.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -68,14 +69,6 @@ bool AllRanksTraced(const Scene& scene) {
   }
   return static_cast<int>(ranks.size()) >= world;
 }
-
-/// A step that lost time to transfers.
-struct TransferHit {
-  Nanos lost = 0;
-  uint32_t step = 0;
-};
-
-using TransferHits = std::map<uint32_t, std::vector<TransferHit>>;  // process -> hits in order
 
 /// Waiting in each step that only passes on how late a rank left its collective before: the receiver's end of a slow
 /// link leaves last and the others wait for it at the next one, which is transfer too.
@@ -245,7 +238,12 @@ void ChooseEnd(const Scene& scene, const TransferHits& hits, Hypothesis& h) {
 /// Collectives that took long after everyone had arrived, on the ranks of a step.
 void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   if (!AllRanksTraced(scene)) return;
-  const TransferHits hits = FindTransferHits(scene);
+  TransferHits hits = FindTransferHits(scene);
+  TransferShift shift;
+  if (hits.size() < 2) {
+    shift = FindTransferShift(scene);
+    hits = std::move(shift.hits);
+  }
   if (hits.size() < 2) return;  // a link has two ends
   Hypothesis h;
   h.trouble = Trouble::kSlowTransfer;
@@ -274,8 +272,9 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
     }
   }
   const StepNormal& n = scene.normals[h.steps.front()];
-  h.usual = n.expected_transfer;
+  h.usual = shift.usual > 0 ? shift.usual : n.expected_transfer;
   h.false_alarm = std::clamp(std::pow(0.05, static_cast<double>(h.steps.size()) - 0.5), 1e-9, 1.0);
+  if (shift.usual > 0) h.false_alarm = shift.false_alarm;
   out.push_back(std::move(h));
 }
 

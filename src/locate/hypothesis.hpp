@@ -19,6 +19,8 @@ enum class Trouble : uint8_t {
   kGapWork,       ///< the time between steps grows, again and again
   kPause,         ///< everything of a process stands still, once or a few times, at changing places
   kStarvation,    ///< everything of a process is stretched, nothing in particular
+  kSlowDevice,    ///< all kernels of a process take longer, none in particular
+  kSlowSave,      ///< saving its state took several times as long as at other times
   kSlowTransfer,  ///< collectives take long after the last rank has arrived
   kLateRank,      ///< one rank arrives last again and again (GPU lanes: no own time to look at)
 };

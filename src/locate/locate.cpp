@@ -12,6 +12,8 @@
 #include "locate/look_alikes.hpp"
 #include "locate/missing.hpp"
 #include "locate/not_given.hpp"
+#include "locate/peer_shift.hpp"
+#include "locate/saves.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
 #include "locate/workload.hpp"
@@ -142,6 +144,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
 
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
+  for (auto& claim : SearchPeerShifts(scene)) claims.push_back(std::move(claim));
+  for (auto& claim : SearchSlowSaves(scene)) claims.push_back(std::move(claim));
+  NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);
   DropLookAlikes(scene, claims, diagnosis.notes);
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);

@@ -44,18 +44,42 @@ bool IsFirstOfItsSizes(const trace::Store& store, const Hypothesis& h) {
   return true;
 }
 
+struct Prompt {
+  uint32_t last = 0;  ///< its last step
+  double tokens = 0;  ///< of one request
+};
+
+/// Prompts that a process computed. Successive steps with equally many tokens are parts of one that was cut to a
+/// budget, and the step behind them is its rest.
+std::vector<Prompt> PromptsOf(const Scene& scene, trace::ProcessRow process) {
+  std::vector<Prompt> prompts;
+  const auto& steps = scene.trees.steps;
+  bool cut = false;
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    const trace::Step& step = steps[s];
+    if (step.process != process || step.prefill_requests <= 0 || step.new_tokens <= 0) {
+      cut = false;
+      continue;
+    }
+    const bool follows = !prompts.empty() && prompts.back().last + 1 == s && steps[s - 1].process == process;
+    const bool as_before = follows && step.new_tokens == steps[s - 1].new_tokens;
+    const double tokens = static_cast<double>(step.new_tokens) / static_cast<double>(step.prefill_requests);
+    if (as_before || (follows && cut && step.new_tokens < steps[s - 1].new_tokens)) {
+      prompts.back().last = s;
+      prompts.back().tokens += tokens;
+    } else {
+      prompts.push_back({s, tokens});
+    }
+    cut = as_before;
+  }
+  return prompts;
+}
+
 /// True when an operator of decoding steps takes a little longer right after a prompt much longer than usual was
 /// computed: its sequence's context is read in each of them.
 bool ReadsALongContext(const Scene& scene, const Hypothesis& h) {
   if (h.trouble != Trouble::kSlowOperator || h.steps.empty()) return false;
   const auto& steps = scene.trees.steps;
-  std::vector<double> prompts;
-  for (const trace::Step& step : steps) {
-    if (step.process == h.process && step.prefill_requests > 0 && step.new_tokens > 0)
-      prompts.push_back(static_cast<double>(step.new_tokens) / static_cast<double>(step.prefill_requests));
-  }
-  if (prompts.empty()) return false;
-  const double usual = ml::Quantile(prompts, 0.5);
   for (const uint32_t s : h.steps) {
     if (steps[s].kind != trace::StepKind::kDecode) return false;
   }
@@ -66,15 +90,15 @@ bool ReadsALongContext(const Scene& scene, const Hypothesis& h) {
     whole += static_cast<double>(steps[h.steps[i]].duration()) - static_cast<double>(h.lost_in[i]);
   }
   if (lost > kContextShare * whole) return false;
-  const uint32_t first = h.steps.front();
-  for (uint32_t back = 1; back <= kSoonAfter && back <= first; ++back) {
-    const trace::Step& step = steps[first - back];
-    if (step.process != h.process) break;
-    if (step.prefill_requests > 0 &&
-        static_cast<double>(step.new_tokens) >= kLongPrompt * usual * static_cast<double>(step.prefill_requests))
-      return true;
-  }
-  return false;
+  const std::vector<Prompt> prompts = PromptsOf(scene, h.process);
+  return std::any_of(prompts.begin(), prompts.end(), [&](const Prompt& prompt) {
+    if (prompt.last >= h.steps.front() || prompt.last + kSoonAfter < h.steps.front()) return false;
+    std::vector<double> others;
+    for (const Prompt& other : prompts) {
+      if (other.last != prompt.last) others.push_back(other.tokens);
+    }
+    return !others.empty() && prompt.tokens >= kLongPrompt * ml::Quantile(others, 0.5);
+  });
 }
 
 }  // namespace
@@ -97,8 +121,8 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
       return true;
     }
     if (ReadsALongContext(scene, h)) {
-      notes.push_back({"operators that read the context take longer while the sequence of a long prompt runs", h.onset,
-                       h.end});
+      notes.push_back(
+          {"operators that read the context take longer while the sequence of a long prompt runs", h.onset, h.end});
       return true;
     }
     return false;

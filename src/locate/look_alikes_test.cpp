@@ -71,6 +71,27 @@ TEST(LookAlikes, DecodingReadsTheContextOfALongPrompt) {
   }
 }
 
+TEST(LookAlikes, APromptThatIsCutToABudgetIsOneLongPrompt) {
+  Hypothesis slow;
+  slow.trouble = Trouble::kSlowOperator;
+  slow.steps = {6, 7, 8};
+  slow.lost_in = {2'000'000, 2'000'000, 2'000'000};
+  for (const int64_t rest : {600, 2048}) {
+    Traced run;
+    run.Step(trace::StepKind::kPrefill, 600, 1);
+    run.Step(trace::StepKind::kDecode, 3, 0);
+    run.Step(trace::StepKind::kMixed, 2048, 1);
+    run.Step(trace::StepKind::kMixed, 2048, 1);
+    run.Step(trace::StepKind::kMixed, rest, 1);
+    for (int i = 0; i < 6; ++i) run.Step(trace::StepKind::kDecode, 3, 0);
+    EXPECT_EQ(run.Left(slow), 0u);
+  }
+  Traced run;  // prompts of the usual length, one after the other
+  for (const int64_t tokens : {600, 500, 610, 590, 640}) run.Step(trace::StepKind::kMixed, tokens, 1);
+  for (int i = 0; i < 6; ++i) run.Step(trace::StepKind::kDecode, 3, 0);
+  EXPECT_EQ(run.Left(slow), 1u);
+}
+
 TEST(LookAlikes, TheFirstCallWithNewSizesIsSlow) {
   Traced run;
   for (int i = 0; i < 3; ++i) run.Step(trace::StepKind::kPrefill, 60, 1);

@@ -84,7 +84,9 @@ class Search {
       const OperatorCosts names = table_.Of(d.step, kind_);
       hits.emplace_back(series.deviation[k], names.at(name));
       excess += hits.back().second.excess();
-      time += WholeOf(d, names).expected;
+      // Of a device that idles most of the time, work may double and nobody feels it.
+      const double step = IsGpu() ? static_cast<double>(scene_.trees.steps[d.step].duration()) : 0;
+      time += std::max(WholeOf(d, names).expected, step - hits.back().second.excess());
     }
     if (hits.size() < kRule.fewest || excess < kFelt * time) return std::nullopt;
     Hypothesis h = start;

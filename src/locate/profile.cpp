@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "locate/saves.hpp"
 #include "tree/collectives.hpp"
 
 namespace teller::locate {
@@ -287,6 +288,7 @@ void AddGpuSlots(const trace::Store& store, const trace::Trees& trees, std::vect
     if (tree::IsCollectiveSpan(store, row) || inferred.count(row) > 0) continue;
     const uint32_t name = store.spans.name[row].value();
     const Nanos cost = store.spans.duration[row];
+    profiles[step].uses_device = true;
     profiles[step].slots.push_back(
         {{name, ordinals[name]++, SlotKey::Kind::kGpu}, cost, cost, store.spans.begin[row], cost, false, row});
   }
@@ -330,13 +332,18 @@ bool GapIsStall(const std::vector<Step>& steps, size_t i) {
 
 std::vector<StepProfile> ProfileSteps(const trace::Store& store, const trace::Trees& trees) {
   const CommTable comm(store, trees);
+  const HostCopies copies(store);
   std::vector<StepProfile> profiles(trees.steps.size());
   for (uint32_t i = 0; i < trees.steps.size(); ++i) {
     StepProfile& profile = profiles[i];
     profile.step = i;
     const Step& step = trees.steps[i];
     if (const trace::TrackRow lane = LaneOf(store, step); lane.valid()) Splitter(store, comm, profile).Run(step, lane);
-    if (GapIsStall(trees.steps, i)) {
+    const int64_t copied =
+        copies.Between(step.process.value(), step.begin - std::max<Nanos>(0, step.gap_before), step.begin);
+    if (copied >= kLeastSaved) {
+      profile.saved_bytes = copied;
+    } else if (GapIsStall(trees.steps, i)) {
       // A collective between two steps is waited for there as in a step.
       Nanos wait = 0;
       Nanos transfer = 0;

@@ -42,10 +42,12 @@ struct StepProfile {
   Nanos beside = 0;         ///< part of host: in slots that wait
   Nanos comm_wait = 0;      ///< waiting for the last rank to arrive
   Nanos comm_transfer = 0;  ///< after that
-  Nanos gap = 0;            ///< stall before the step while work was there; 0 when it may have been idle
+  Nanos gap = 0;            ///< stall before the step while work was there; 0 when it may have been idle or saved
+  int64_t saved_bytes = 0;  ///< copied to the host in the gap before the step, where it is much
   uint64_t op_count = 0;
-  bool opaque = false;      ///< the recorder left this step's operators out: one host slot holds it all
-  std::vector<Slot> slots;  ///< order: by key
+  bool uses_device = false;  ///< it launched work on a device
+  bool opaque = false;       ///< the recorder left this step's operators out: one host slot holds it all
+  std::vector<Slot> slots;   ///< order: by key
 
   Nanos own() const { return ops + host; }
 };

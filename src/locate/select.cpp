@@ -6,8 +6,9 @@ namespace teller::locate {
 
 namespace {
 
-constexpr Nanos kPart = 4;    // times less than what it would explain
-constexpr Nanos kSmall = 20;  // times less than what it follows
+constexpr Nanos kPart = 4;            // times less than what it would explain
+constexpr double kWholeDevice = 0.7;  // of what a slow device lost
+constexpr Nanos kSmall = 20;          // times less than what it follows
 
 bool Overlap(const Hypothesis& a, const Hypothesis& b) {
   return a.onset < b.end && b.onset < a.end;
@@ -32,8 +33,10 @@ int Specific(Trouble trouble) {
     case Trouble::kSlowOperator: return 5;
     case Trouble::kHostWork: return 4;
     case Trouble::kGapWork: return 3;
+    case Trouble::kSlowSave: return 3;
     case Trouble::kPause: return 2;
     case Trouble::kStarvation: return 1;
+    case Trouble::kSlowDevice: return 1;
     case Trouble::kSlowTransfer: return 1;
     case Trouble::kLateRank: return 0;
   }
@@ -56,6 +59,8 @@ double Explained(const Hypothesis& specific, const Hypothesis& general) {
 
 /// True when the more specific claim `a` says what the more general one `b` sees the effect of.
 bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
+  // The largest of many kernels that are all slow explains a part of it and is no cause.
+  if (b.trouble == Trouble::kSlowDevice) return Explained(a, b) >= kWholeDevice;
   if (b.trouble == Trouble::kStarvation) {
     if (a.trouble == Trouble::kSlowOperator || a.trouble == Trouble::kHostWork) {
       // Where the recorder samples operators the two name different steps of one interval.

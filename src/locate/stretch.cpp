@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "locate/level_shift.hpp"
+#include "locate/resources.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -18,7 +19,7 @@ constexpr double kLeastOfOnePart = 0.6;  // logarithm
 constexpr size_t kFewParts = 4;
 constexpr double kBroad = 0.6;           // of the normal time of these steps is in parts that are stretched
 constexpr double kStretchedSteps = 3.0;  // in all it costs at least this many typical steps
-constexpr double kLeastLost = 50e6;      // ns, and this: less is a busy machine's daily life
+constexpr double kLeastLost = 50e6;      // ns, and this where the host computes: less is a busy machine's daily life
 constexpr double kLargePart = 0.01;      // of a step
 constexpr double kEven = 0.15;           // that parts differ more than usual and still are stretched alike
 
@@ -29,8 +30,9 @@ class Search {
   std::optional<Hypothesis> Find(Hypothesis h, double typical) {
     std::vector<double> logs;
     for (const Deviation& d : deviations_) {
-      own_.push_back(OwnTime(d));
-      logs.push_back(std::log(own_.back() / OwnExpected(d)));
+      const Cost host = HostCost(scene_, d.step);
+      own_.push_back(std::max(host.took, 1.0));
+      logs.push_back(std::log(own_.back() / std::max(host.expected, 1.0)));
     }
     const Stretch at = HighestStretch(logs, kRule.least);
     Compare(at);
@@ -45,8 +47,8 @@ class Search {
     const double factor = std::exp(shift->by);
     if (FewParts(hits) ? shift->by < kLeastOfOnePart : !IsBroad(hits, factor)) return std::nullopt;
     AddAll(compared_[shift->at.first], compared_[shift->at.last - 1], *shift, h);
-    if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, kLeastLost) || !Matters(h))
-      return std::nullopt;
+    const double least = UsesDevice(scene_, h.process) ? 0 : kLeastLost;
+    if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, least) || !Matters(h)) return std::nullopt;
     h.even = IsEven(hits, others);
     h.false_alarm = shift->false_alarm;
     return h;
@@ -115,33 +117,6 @@ class Search {
     h.usual = step.duration() - static_cast<Nanos>(lost);
   }
 
-  /// Waiting for the device, which waits for other ranks, is no time of the process's own; a copy may wait as well.
-  bool Waits(const Slot& slot) const {
-    const std::string_view name = scene_.store.text(trace::StringId(slot.key.name));
-    const bool copies = slot.span != kNoSpan && trace::IsApiCall(scene_.store.kind(slot.span)) &&
-                        name.find("emcpy") != std::string_view::npos;
-    return slot.waits || copies || IsWaitingCall(name);
-  }
-
-  double OwnExpected(const Deviation& d) const {
-    double own = 0;
-    const auto& slots = scene_.profiles[d.step].slots;
-    for (size_t k = 0; k < slots.size(); ++k) {
-      const bool here = slots[k].key.kind == SlotKey::Kind::kOp || slots[k].key.kind == SlotKey::Kind::kHost;
-      if (here && !Waits(slots[k])) own += static_cast<double>(scene_.normals[d.step].expected[k]);
-    }
-    return std::max(own, 1.0);
-  }
-
-  double OwnTime(const Deviation& d) const {
-    double own = 0;
-    for (const Slot& slot : scene_.profiles[d.step].slots) {
-      const bool here = slot.key.kind == SlotKey::Kind::kOp || slot.key.kind == SlotKey::Kind::kHost;
-      if (here && !Waits(slot)) own += static_cast<double>(slot.cost);
-    }
-    return std::max(own, 1.0);
-  }
-
   /// Logarithm of cost to normal of a step's parts that matter, with their normal time.
   std::vector<std::pair<double, double>> Parts(const Deviation& d) const {
     std::vector<std::pair<double, double>> parts;
@@ -149,7 +124,7 @@ class Search {
     for (size_t k = 0; k < p.slots.size(); ++k) {
       const auto expected = static_cast<double>(scene_.normals[d.step].expected[k]);
       const SlotKey::Kind kind = p.slots[k].key.kind;
-      if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || Waits(p.slots[k])) continue;
+      if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || WaitsForOthers(scene_, p.slots[k])) continue;
       if (expected < kLargePart * d.expected) continue;
       parts.emplace_back(std::log(std::max(static_cast<double>(p.slots[k].cost), 1.0) / expected), expected);
     }

@@ -8,6 +8,7 @@
 #include "locate/hypothesis.hpp"
 #include "locate/operator_costs.hpp"
 #include "locate/operator_shift.hpp"
+#include "locate/resources.hpp"
 #include "locate/starvation.hpp"
 #include "locate/stretch.hpp"
 #include "ml/gmm.hpp"
@@ -24,12 +25,15 @@ constexpr double kMatters = 0.15;
 constexpr double kDominates = 0.5;
 // Everything else may be stretched by this much before a slow operator is no longer special.
 constexpr double kRestAtMost = 1.5;
-constexpr double kLeastGaps = 40e6;  // ns in all: less is a busy machine's daily life
-constexpr double kGapShare = 0.08;   // of the time from the first to the last long gap: less is not felt
-constexpr double kStretched = 2.5;   // steps beside gaps that are this much longer than usual are no "as usual"
+constexpr double kLeastGaps = 40e6;   // ns in all: less is a busy machine's daily life...
+constexpr double kLeastGapSteps = 3;  // ... or typical steps, where a device does the work
+constexpr double kGapShare = 0.08;    // of the time from the first to the last long gap: less is not felt
+constexpr double kStretched = 2.5;    // steps beside gaps that are this much longer than usual are no "as usual"
 // A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
 constexpr double kPauseSteps = 1.0;
 constexpr Nanos kPauseFloor = 60 * base::kMilli;
+// The host of a device needs one processor only, and there are many.
+constexpr Nanos kDevicePauseFloor = 5 * base::kMilli;
 // A pause inside a step is at least this part of what the step takes.
 constexpr double kInside = 0.7;
 constexpr double kInsideOfUnlike = 2.0;
@@ -48,7 +52,9 @@ class Process {
         row_(row),
         all_(std::move(steps)),
         table_(scene, all_),
-        processes_(static_cast<double>(processes)) {
+        processes_(static_cast<double>(processes)),
+        device_(UsesDevice(scene, row)),
+        waits_for_ranks_(device_ && !scene.trees.collectives.empty()) {
     std::vector<double> own;
     std::vector<double> tops;
     for (const uint32_t s : all_) {
@@ -94,11 +100,15 @@ class Process {
     // What lies beside a collective depends on the other ranks and says little about this process.
     d.expected = std::max(1.0, static_cast<double>(n.expected_own - n.expected_beside));
     d.own = static_cast<double>(p.own() - p.beside);
-    d.net = d.own - d.expected;
-    d.ratio = d.own / d.expected;
+    double waited = 0;
     for (size_t k = 0; k < p.slots.size(); ++k) {
       if (p.slots[k].key.kind == SlotKey::Kind::kGpu) continue;
+      // A device waits for other ranks in its collectives, and the host for the device: nothing of that is its own.
       const auto excess = static_cast<double>(p.slots[k].cost - n.expected[k]);
+      if (waits_for_ranks_ && WaitsForOthers(scene_, p.slots[k])) {
+        if (!p.slots[k].waits) waited += excess;
+        continue;
+      }
       if (excess < 0.01 * d.expected || excess < 0.5 * static_cast<double>(n.expected[k])) continue;
       d.lost += excess;
       const double piece = std::min(excess, static_cast<double>(p.slots[k].largest));
@@ -107,6 +117,9 @@ class Process {
         d.top_slot = k;
       }
     }
+    d.own = std::max(1.0, d.own - waited);
+    d.net = d.own - d.expected;
+    d.ratio = d.own / d.expected;
     d.gap_lost = GapLost(s);
     return d;
   }
@@ -127,7 +140,8 @@ class Process {
 
   void SearchPauses(std::vector<Hypothesis>& out) const {
     Hypothesis h = Start(Trouble::kPause);
-    const double floor = std::max({kPauseSteps * typical_, static_cast<double>(kPauseFloor), 8 * usual_top_});
+    const double floor = std::max(
+        {kPauseSteps * typical_, static_cast<double>(device_ ? kDevicePauseFloor : kPauseFloor), 8 * usual_top_});
     std::vector<SlotKey> places;
     std::vector<const Deviation*> others;
     double hit_size = typical_;  // of the worst one's step
@@ -449,7 +463,9 @@ class Process {
     h.spread = Spread(hits);
     h.rest_ratio = own / std::max(expected, 1.0);
     if (h.rest_ratio > kStretched) return;
-    if (static_cast<double>(h.lost) < std::max(kLeastGaps, kGapShare * static_cast<double>(h.end - h.onset))) return;
+    if (static_cast<double>(h.lost) <
+        std::max(device_ ? kLeastGapSteps * typical_ : kLeastGaps, kGapShare * static_cast<double>(h.end - h.onset)))
+      return;
     h.false_alarm = std::clamp(std::pow(0.1, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
     out.push_back(std::move(h));
   }
@@ -476,6 +492,8 @@ class Process {
   std::vector<uint32_t> all_;
   OperatorTable table_;
   double processes_ = 1;
+  bool device_ = false;           ///< the work is done on a device
+  bool waits_for_ranks_ = false;  ///< which takes part in collectives
   std::vector<Deviation> deviations_;
   double typical_ = 0;
   double usual_top_ = 0;

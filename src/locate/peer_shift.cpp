@@ -1,0 +1,201 @@
+#include "locate/peer_shift.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "locate/deviation.hpp"
+#include "locate/level_shift.hpp"
+#include "locate/resources.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+// Where a device computes, its host and its kernels take the same time again and again.
+constexpr ShiftRule kDeviceHostRule{.least = 0.3, .spread_floor = 0.06, .least_z = 4, .fewest = 4};
+constexpr ShiftRule kComputingHostRule{.least = 0.405, .spread_floor = 0.09, .least_z = 4, .fewest = 4};
+constexpr ShiftRule kDeviceRule{.least = 0.1, .spread_floor = 0.02, .least_z = 4, .fewest = 4};
+constexpr double kFelt = 0.05;          // of the steps' time: less is nobody's trouble
+constexpr double kSameWork = 1.1;       // times as much to compute, at most, is the same step of another rank
+constexpr double kOfItself = 0.5;       // of the shift: seen against the rank's own other steps too
+constexpr double kBroad = 0.6;          // of the normal time is in parts that are stretched
+constexpr double kMostWithPeers = 0.5;  // of a rank's steps may lack a peer
+
+constexpr double kEven = 0.15;  // that parts differ more than usual and still are stretched alike
+
+enum class Resource : uint8_t { kHost, kDevice };
+
+/// One rank's use of a resource, step after step.
+struct Series {
+  std::vector<double> logs;     ///< of what it took to what its peers took, or to normal where it has none
+  std::vector<double> own;      ///< parallel: of what it took to its own normal
+  std::vector<uint32_t> steps;  ///< parallel: index into Trees::steps
+  std::vector<double> took;     ///< parallel: ns
+};
+
+class Search {
+ public:
+  explicit Search(const Scene& scene) : scene_(scene) {
+    const auto& steps = scene.trees.steps;
+    for (uint32_t s = 0; s < steps.size(); ++s) {
+      if (!scene.normals[s].judged || scene.profiles[s].opaque) continue;
+      of_process_[steps[s].process.value()].push_back(s);
+      if (steps[s].rank.has_value()) of_index_[steps[s].index].push_back(s);
+    }
+  }
+
+  std::vector<Hypothesis> Run() {
+    std::vector<Hypothesis> out;
+    for (const auto& [process, steps] : of_process_) {
+      const bool device = UsesDevice(scene_, trace::ProcessRow(process));
+      for (const Resource resource : {Resource::kHost, Resource::kDevice}) {
+        if (resource == Resource::kDevice && !device) continue;
+        const ShiftRule& rule = resource == Resource::kDevice ? kDeviceRule
+                                : device                      ? kDeviceHostRule
+                                                              : kComputingHostRule;
+        if (auto h = Test(resource, steps, rule)) out.push_back(std::move(*h));
+      }
+    }
+    return out;
+  }
+
+ private:
+  Cost Of(Resource resource, uint32_t step) const {
+    return resource == Resource::kHost ? HostCost(scene_, step) : DeviceCost(scene_, step);
+  }
+
+  /// What the other ranks took in the same step, the median; 0 where there is none with as much to do.
+  double Peers(Resource resource, uint32_t s) const {
+    const trace::Step& step = scene_.trees.steps[s];
+    const auto found = of_index_.find(step.index);
+    if (!step.rank || found == of_index_.end()) return 0;
+    std::vector<double> took;
+    for (const uint32_t other : found->second) {
+      const trace::Step& theirs = scene_.trees.steps[other];
+      const bool same = step.work < 0 || theirs.work < 0 ||
+                        std::max(step.work, theirs.work) <= kSameWork * std::min(step.work, theirs.work);
+      if (theirs.process == step.process || theirs.kind != step.kind || !same) continue;
+      took.push_back(Of(resource, other).took);
+    }
+    return ml::Quantile(took, 0.5);
+  }
+
+  Series Collect(Resource resource, const std::vector<uint32_t>& steps) const {
+    Series against_peers;
+    Series alone;
+    for (const uint32_t s : steps) {
+      const Cost cost = Of(resource, s);
+      if (cost.took <= 0 || cost.expected <= 0) continue;
+      const auto add = [&](Series& series, double usual) {
+        series.logs.push_back(std::log(cost.took / usual));
+        series.own.push_back(std::log(cost.took / cost.expected));
+        series.steps.push_back(s);
+        series.took.push_back(cost.took);
+      };
+      if (const double peers = Peers(resource, s); peers > 0) add(against_peers, peers);
+      if (scene_.normals[s].same_shape) add(alone, cost.expected);
+    }
+    const auto fewest = kMostWithPeers * static_cast<double>(steps.size());
+    if (static_cast<double>(against_peers.logs.size()) >= fewest) return against_peers;
+    // A host that is slower with nobody to compare it with is told by the search for stretches.
+    return resource == Resource::kDevice ? alone : Series();
+  }
+
+  std::optional<Hypothesis> Test(Resource resource, const std::vector<uint32_t>& steps, const ShiftRule& rule) const {
+    const Series series = Collect(resource, steps);
+    const auto shift = TestStretch(series.logs, HighestStretch(series.logs, rule.least), rule);
+    if (!shift || Rise(series.own, shift->at) < kOfItself * shift->by) return std::nullopt;
+    Hypothesis h;
+    h.trouble = resource == Resource::kHost ? Trouble::kStarvation : Trouble::kSlowDevice;
+    h.process = scene_.trees.steps[steps.front()].process;
+    h.rank = scene_.store.processes[h.process.value()].rank;
+    double whole = 0;
+    for (size_t k = shift->at.first; k < shift->at.last; ++k) {
+      if (series.logs[k] < shift->Middle()) continue;
+      const trace::Step& step = scene_.trees.steps[series.steps[k]];
+      AddLoss(h, series.steps[k], series.took[k] * (1 - std::exp(shift->calm - series.logs[k])), step.begin, step.end);
+      whole += static_cast<double>(step.duration());
+      if (step.duration() <= h.worst) continue;
+      h.worst = step.duration();
+      h.worst_begin = step.begin;
+      h.usual = step.duration() - h.lost_in.back();
+    }
+    if (static_cast<double>(h.lost) < kFelt * whole || !IsBroad(resource, h.steps, shift->by)) return std::nullopt;
+    h.even = IsEven(resource, series.steps, h.steps);
+    h.rest_ratio = std::exp(shift->by);
+    // Each rank and either resource had its chance.
+    h.false_alarm = std::min(1.0, shift->false_alarm * 2 * static_cast<double>(of_process_.size()));
+    return h;
+  }
+
+  /// How far the values of a stretch lie above the others.
+  static double Rise(const std::vector<double>& values, Stretch at) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at.first);
+    const auto last = values.begin() + static_cast<std::ptrdiff_t>(at.last);
+    const std::vector<double> inside(first, last);
+    std::vector<double> outside(values.begin(), first);
+    outside.insert(outside.end(), last, values.end());
+    return ml::Quantile(inside, 0.5) - ml::Quantile(outside, 0.5);
+  }
+
+  /// Whether most of what these steps consist of takes longer, not one part alone.
+  bool IsBroad(Resource resource, const std::vector<uint32_t>& steps, double by) const {
+    double all = 0;
+    double stretched = 0;
+    for (const uint32_t s : steps) {
+      for (const auto& [name, cost] : ByName(resource, s)) {
+        all += cost.expected;
+        if (cost.took >= std::exp(by / 2) * cost.expected) stretched += cost.expected;
+      }
+    }
+    return stretched >= kBroad * all;
+  }
+
+  /// A slower processor stretches all alike; a process that is stopped now and then loses time here and there.
+  bool IsEven(Resource resource, const std::vector<uint32_t>& all, const std::vector<uint32_t>& hits) const {
+    std::vector<double> inside;
+    std::vector<double> outside;
+    for (const uint32_t s : all) {
+      const bool hit = std::binary_search(hits.begin(), hits.end(), s);
+      (hit ? inside : outside).push_back(SpreadOfParts(resource, s));
+    }
+    return ml::Quantile(inside, 0.5) <= ml::Quantile(outside, 0.5) + kEven;
+  }
+
+  double SpreadOfParts(Resource resource, uint32_t s) const {
+    std::vector<double> logs;
+    for (const auto& [name, cost] : ByName(resource, s)) {
+      if (cost.took > 0 && cost.expected > 0) logs.push_back(std::log(cost.took / cost.expected));
+    }
+    return ml::RobustScale(logs);
+  }
+
+  std::map<uint32_t, Cost> ByName(Resource resource, uint32_t s) const {
+    std::map<uint32_t, Cost> names;
+    const auto& slots = scene_.profiles[s].slots;
+    for (size_t k = 0; k < slots.size(); ++k) {
+      const SlotKey::Kind kind = slots[k].key.kind;
+      const bool device = kind == SlotKey::Kind::kGpu;
+      if (device != (resource == Resource::kDevice) || kind == SlotKey::Kind::kGap) continue;
+      if (!device && WaitsForOthers(scene_, slots[k])) continue;
+      Cost& cost = names[slots[k].key.name];
+      cost.took += static_cast<double>(slots[k].cost);
+      cost.expected += static_cast<double>(scene_.normals[s].expected[k]);
+    }
+    return names;
+  }
+
+  const Scene& scene_;
+  std::map<uint32_t, std::vector<uint32_t>> of_process_;  ///< judged steps in order
+  std::map<uint32_t, std::vector<uint32_t>> of_index_;    ///< judged steps of all ranks with this index
+};
+
+}  // namespace
+
+std::vector<Hypothesis> SearchPeerShifts(const Scene& scene) {
+  return Search(scene).Run();
+}
+
+}  // namespace teller::locate

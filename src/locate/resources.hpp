@@ -1,0 +1,27 @@
+#pragma once
+
+#include "locate/hypothesis.hpp"
+
+namespace teller::locate {
+
+/// True for slots whose length says nothing about their own process: it waits there for other ranks or the device.
+bool WaitsForOthers(const Scene& scene, const Slot& slot);
+
+/// What a step needs of one resource: measured, and what is normal for its shape. ns.
+struct Cost {
+  double took = 0;
+  double expected = 0;
+};
+
+/// The host's own time in a step: operators and host code that wait for nobody.
+Cost HostCost(const Scene& scene, uint32_t step);
+
+/// Time of the work that a step launched on the device, without collectives.
+Cost DeviceCost(const Scene& scene, uint32_t step);
+
+/// True when a process has its work done on a device. Its host needs one processor and computes nothing on it;
+/// elsewhere the threads that compute share the processors with the one that is looked at, and a busy machine shows in
+/// everything.
+bool UsesDevice(const Scene& scene, trace::ProcessRow process);
+
+}  // namespace teller::locate

@@ -1,0 +1,127 @@
+#include "locate/transfer_shift.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+
+#include "locate/level_shift.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+constexpr ShiftRule kRule{.least = 0.4, .spread_floor = 0.1, .least_z = 4, .fewest = 4};
+constexpr double kFelt = 0.05;      // of the steps' time: less is nobody's trouble
+constexpr size_t kFewestEqual = 4;  // collectives of a kind, to know what is usual
+
+/// A collective that the kernels of all its ranks carry, and the steps that launched them.
+struct Carried {
+  double transfer = 0;  ///< ns
+  double usual = 0;
+  std::vector<uint32_t> steps;
+};
+
+class Search {
+ public:
+  explicit Search(const Scene& scene) : scene_(scene) {
+    for (uint32_t s = 0; s < scene.trees.steps.size(); ++s)
+      of_process_[scene.trees.steps[s].process.value()].push_back(s);
+  }
+
+  TransferShift Run() {
+    Collect();
+    std::vector<double> logs;
+    std::vector<const std::vector<Carried>*> of;  // parallel
+    for (const auto& [index, list] : by_index_) {
+      std::vector<double> ratios;
+      for (const Carried& c : list) ratios.push_back(std::log(c.transfer / c.usual));
+      logs.push_back(ml::Quantile(ratios, 0.5));
+      of.push_back(&list);
+    }
+    TransferShift out;
+    const auto shift = TestStretch(logs, HighestStretch(logs, kRule.least), kRule);
+    if (!shift) return out;
+    std::map<uint32_t, double> lost;  // step -> ns
+    std::vector<double> usual;
+    for (size_t k = shift->at.first; k < shift->at.last; ++k) {
+      if (logs[k] < shift->Middle()) continue;
+      for (const Carried& c : *of[k]) {
+        usual.push_back(c.usual);
+        for (const uint32_t s : c.steps) lost[s] += std::max(0.0, c.transfer - c.usual);
+      }
+    }
+    double all = 0;
+    double whole = 0;
+    for (const auto& [s, ns] : lost) {
+      all += ns;
+      whole += static_cast<double>(scene_.trees.steps[s].duration());
+      out.hits[scene_.trees.steps[s].process.value()].push_back({static_cast<Nanos>(ns), s});
+    }
+    if (all < kFelt * whole) return {};
+    out.usual = static_cast<Nanos>(ml::Quantile(usual, 0.5));
+    out.false_alarm = shift->false_alarm;
+    return out;
+  }
+
+ private:
+  void Collect() {
+    using Kind = std::tuple<std::string, uint32_t, int64_t, trace::StepKind>;
+    std::map<Kind, std::vector<std::pair<uint32_t, Carried>>> kinds;  // -> (index of the step, collective)
+    for (const auto& collective : scene_.trees.collectives) {
+      const uint32_t span = collective.members.front().span.value();
+      if (collective.point_to_point || collective.transfer <= 0 || scene_.store.kind(span) != trace::SpanKind::kKernel)
+        continue;
+      Carried carried{.transfer = static_cast<double>(collective.transfer)};
+      for (const auto& member : collective.members) {
+        const uint32_t step = LaunchedIn(member);
+        if (step != kNoSpan) carried.steps.push_back(step);
+      }
+      if (carried.steps.size() < collective.members.size()) continue;
+      const trace::Step& step = scene_.trees.steps[carried.steps.front()];
+      if (step.observer) continue;
+      const trace::CommArgs* args = scene_.store.comm_args.Find(span);
+      const int64_t elements = args == nullptr ? -1 : args->in_elements;
+      kinds[{collective.group, collective.name.value(), elements, step.kind}].emplace_back(step.index,
+                                                                                           std::move(carried));
+    }
+    for (auto& [kind, list] : kinds) {
+      if (list.size() < kFewestEqual) continue;
+      std::vector<double> all;
+      for (const auto& [index, carried] : list) all.push_back(carried.transfer);
+      const double usual = std::max(1.0, ml::Quantile(all, 0.25));
+      for (auto& [index, carried] : list) {
+        carried.usual = usual;
+        by_index_[index].push_back(std::move(carried));
+      }
+    }
+  }
+
+  /// The step of its process in which a member's kernel was launched; kNoSpan where that is between steps or unknown.
+  uint32_t LaunchedIn(const trace::CollectiveMember& member) const {
+    const auto& launches = scene_.trees.launches;
+    const auto link = std::lower_bound(launches.begin(), launches.end(), member.span,
+                                       [](const trace::LaunchLink& l, trace::SpanRow row) { return l.work < row; });
+    const bool known = link != launches.end() && link->work == member.span;
+    const Nanos at = known ? scene_.store.spans.begin[link->launch.value()] : member.arrival;
+    const auto found = of_process_.find(member.process.value());
+    if (found == of_process_.end()) return kNoSpan;
+    const auto& list = found->second;
+    const auto it = std::lower_bound(list.begin(), list.end(), at,
+                                     [&](uint32_t s, Nanos t) { return scene_.trees.steps[s].end < t; });
+    return it == list.end() || scene_.trees.steps[*it].begin > at ? kNoSpan : *it;
+  }
+
+  const Scene& scene_;
+  std::map<uint32_t, std::vector<uint32_t>> of_process_;  ///< steps in order
+  std::map<uint32_t, std::vector<Carried>> by_index_;     ///< by the job's step
+};
+
+}  // namespace
+
+TransferShift FindTransferShift(const Scene& scene) {
+  return Search(scene).Run();
+}
+
+}  // namespace teller::locate

@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "locate/test_run.hpp"
+
+namespace teller::locate {
+namespace {
+
+/// Four ranks with devices. In some steps rank 2 stands still in an operator and the others wait for it in `wait`.
+TestRun Standing(Nanos length, const std::vector<uint32_t>& at, const std::string& wait, bool device = true) {
+  TestRun run(4);
+  for (int r = 0; r < 4; ++r) {
+    for (uint32_t s = 0; s < 30; ++s) {
+      const bool stands = std::find(at.begin(), at.end(), s) != at.end();
+      const double longer = stands ? static_cast<double>(length) : 0;
+      run.AddStep(r, s);
+      for (int part = 0; part < 6; ++part) {
+        const double mine = r == 2 && part == static_cast<int>(s % 6) ? longer : 0;
+        run.AddSlot(SlotKey::Kind::kOp, "aten::op" + std::to_string(part), 300'000, 1 + mine / 300'000);
+        if (device) run.AddSlot(SlotKey::Kind::kGpu, "kernel" + std::to_string(part), 500'000);
+      }
+      run.AddSlot(SlotKey::Kind::kOp, wait, 800'000, 1 + (r == 2 ? 0 : longer / 800'000));
+    }
+  }
+  run.trees.collectives.emplace_back();
+  return run;
+}
+
+std::vector<Hypothesis> Sure(const TestRun& run) {
+  std::vector<Hypothesis> claims = SearchVertical(run.scene());
+  std::erase_if(claims, [](const Hypothesis& h) { return h.false_alarm >= 0.01; });
+  return claims;
+}
+
+TEST(Vertical, TheRankThatStandsStillIsFoundAndNotThoseWhoseHostWaitsForTheDevice) {
+  const auto claims = Sure(Standing(9 * base::kMilli, {9, 14, 19}, "cudaEventSynchronize"));
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].trouble, Trouble::kPause);
+  EXPECT_EQ(claims[0].rank, 2);
+  EXPECT_EQ(claims[0].steps.size(), 3u);
+}
+
+TEST(Vertical, WhereTheHostComputesShortInterruptionsAreDailyLife) {
+  EXPECT_TRUE(Sure(Standing(9 * base::kMilli, {9, 14, 19}, "wait", false)).empty());
+}
+
+}  // namespace
+}  // namespace teller::locate
