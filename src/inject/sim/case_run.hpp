@@ -68,10 +68,11 @@ class CaseRun {
   void Turn(int step);
   void Disturb(bool active);
   void Adapt(Replica& replica, bool active);
-  bool Choose(int turn);
+  bool Choose();
+  bool HasWork(int turn);
   Replica& At(int replica, int turn) { return replicas_[static_cast<size_t>(replica * layout_.stages + turn)]; }
   Nanos NextEvent() const;
-  void Account(int index, int turn, const Stay& stay, bool graph);
+  void Account(int index, const Stay& stay, bool graph);
   void RunStep(int step);
   base::Status Serve();
   double UsualStep(const Effects& effects, bool eager) const;
@@ -132,7 +133,8 @@ class CaseRun {
   /// Of each replica one for every stage of its pipeline: as many batches are under way at once, each with sequences of
   /// its own. Batches of one replica stand side by side.
   std::vector<Replica> replicas_;
-  std::vector<Nanos> ready_;  ///< when the last batch of this turn was over
+  std::vector<Nanos> ready_;  ///< when the last batch of each of them was over
+  int turn_ = 0;              ///< whose batch is next, or under way
   size_t delivered_ = 0;
   bool starved_ = false;  ///< before this step nobody worked: keys were missing, or a checkpoint was written
   SchedulerOptions usual_;

@@ -153,7 +153,8 @@ void CaseRun::OpenService() {
   const double step_ns = EstimateStep() / MeanAccepted(parts_);
   running_ = 3 * std::pow(4.0, rng_.Unit());
   usual_.prompts_first = layout_.engine == Engine::kSglang;
-  usual_.blocks = (4000 + static_cast<int64_t>(rng_.Below(3000))) / layout_.stages;
+  // Of a pipeline each turn has as many: a stage keeps the keys of its own layers only.
+  usual_.blocks = 4000 + static_cast<int64_t>(rng_.Below(3000));
   usual_.drafts = parts_.drafts;
   usual_.accept = parts_.accept;
   usual_.made_elsewhere = parts_.kv == KvSource::kPrefill && layout_.engine == Engine::kSglang;
@@ -230,34 +231,48 @@ Nanos CaseRun::NextEvent() const {
   return next;
 }
 
-/// Lets the schedulers choose; waits while nobody has work. False when a service can admit nobody any more.
-bool CaseRun::Choose(int turn) {
+/// Lets the schedulers of one turn choose. False when there is nothing to do for them.
+bool CaseRun::HasWork(int turn) {
+  bool any = false;
+  for (int k = 0; k < layout_.replicas(); ++k) {
+    Replica& replica = At(k, turn);
+    replica.batch = replica.scheduler.Next(now_);
+    Broken(replica);
+    any |= !replica.batch.parts.empty();
+  }
+  return any;
+}
+
+/// Finds the next batch; waits while nobody has work, or all who have it are under way. False when a service can admit
+/// nobody any more.
+bool CaseRun::Choose() {
   constexpr Nanos kPoll = 50 * kMilli;
   const Nanos give_up = now_ + 60 * kSecond;
   starved_ = false;
   while (now_ < give_up) {
     Deliver(now_);
     GiveUp(now_);
-    bool any = false;
-    bool missing = false;
-    for (int k = 0; k < layout_.replicas(); ++k) {
-      Replica& replica = At(k, turn);
-      replica.batch = replica.scheduler.Next(now_);
-      Broken(replica);
-      any |= !replica.batch.parts.empty();
-      missing |= replica.scheduler.loading() > 0;
+    Nanos next = now_ + kPoll;
+    for (int k = 1; k <= layout_.stages; ++k) {
+      const int turn = (turn_ + k) % layout_.stages;
+      const Nanos ready = ready_[static_cast<size_t>(turn)];
+      if (ready > now_) {
+        next = std::min(next, ready);
+      } else if (HasWork(turn)) {
+        turn_ = turn;
+        return true;
+      }
     }
-    if (any) return true;
-    starved_ |= missing;
-    now_ = std::max(now_ + 200 * kMicro, std::min(NextEvent(), now_ + kPoll));
+    for (const Replica& replica : replicas_) starved_ |= replica.scheduler.loading() > 0;
+    now_ = std::max(now_ + 200 * kMicro, std::min(next, NextEvent()));
     Observe(now_);
   }
   return false;
 }
 
 /// What the step made, for requests, logs and counters of one replica.
-void CaseRun::Account(int index, int turn, const Stay& stay, bool graph) {
-  Replica& replica = At(index, turn);
+void CaseRun::Account(int index, const Stay& stay, bool graph) {
+  Replica& replica = At(index, turn_);
   if (replica.batch.parts.empty()) return;
   const Nanos end = stay.end + 60 * kMicro;
   replica.scheduler.Done(replica.batch, end);
@@ -287,10 +302,9 @@ void CaseRun::RunStep(int step) {
   std::vector<std::unique_ptr<TraceFile>> none;
   int admitted = 0;
   std::vector<StepPlan> plans;
-  const int turn = step % layout_.stages;
   for (int k = 0; k < layout_.replicas(); ++k) {
-    admitted += At(k, turn).batch.admitted;
-    plans.push_back(PlanOf(At(k, turn), step));
+    admitted += At(k, turn_).batch.admitted;
+    plans.push_back(PlanOf(At(k, turn_), step));
   }
   moved_until_ = now_;
   const Effects effects = EffectsFor(step, admitted > 0);
@@ -303,14 +317,13 @@ void CaseRun::RunStep(int step) {
     const Stay& last = stays[first + static_cast<size_t>(layout_.parts * (layout_.stages - 1))];
     free = std::max(free, stays[first].end);
     over = std::max(over, last.end);
-    Account(k, turn, {stays[first].begin, last.end}, plans[static_cast<size_t>(k)].graph && !effects.no_graph);
+    Account(k, {stays[first].begin, last.end}, plans[static_cast<size_t>(k)].graph && !effects.no_graph);
   }
-  // The first stage takes the next batch when it is free and that batch's last step is over.
-  ready_[static_cast<size_t>(turn)] = over;
-  over = std::max(free, ready_[static_cast<size_t>((step + 1) % layout_.stages)]);
   Note(step, plans.front().name, stays, gap_, admitted > 0);
   gap_ = static_cast<Nanos>(1000 * kQuietHost * gaps.Draw(rng_)) + effects.before_step;
-  now_ = over + gap_;
+  // The first stage is free for another batch while this one is on its way.
+  ready_[static_cast<size_t>(turn_)] = over + gap_;
+  now_ = free + gap_;
   machine_->Forget(now_ - kSecond);
   Observe(now_);
 }
@@ -332,7 +345,7 @@ base::Status CaseRun::Serve() {
     BeginFault(step, now_);
     EndFault(step, now_);
     Turn(step);
-    if (!Choose(step % layout_.stages)) break;
+    if (!Choose()) break;
     RunStep(step);
     if (step != lead_ + options_.steps - 1) continue;
     TELLER_TRY(CloseTraces());
