@@ -615,6 +615,14 @@ class NoPermission(Folder):
         for kind in fsdp_faults.ALL:
             self.assertRegex(next(lines), rf"^  {kind} .*not here: .*root")
 
+    def test_a_case_is_refused_before_anything_starts(self):
+        code = f"from tests.lab.test_job import run_for_ever\nrun_for_ever({str(self.folder / 'case')!r})\n"
+        done = subprocess.run(["setpriv", "--inh-caps=-all", "--bounding-set=-all", sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr.splitlines()[-1], r"LabError: stop cannot be made here: no network namespaces \(.*\): run it as root$")
+        self.assertNotIn("starting", done.stdout)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
 
 class Steps(Folder):
     def steps(self, *ranks):
