@@ -12,6 +12,7 @@ namespace teller::locate {
 namespace {
 
 constexpr size_t kFewestSlow = 5;
+constexpr size_t kManyUsual = 40;   // other collectives that tell how far leaving times vary when all is well
 constexpr double kAgree = 0.75;     // of the slow collectives must show the same rank first, and the same last
 constexpr double kClearly = 0.05;   // of a slow collective's length that leaving times must lie apart
 constexpr double kTogether = 0.35;  // of the mean distance between neighbours in the order of leaving
@@ -41,6 +42,18 @@ std::map<int, double> UsualLateness(const std::vector<std::map<int, double>>& ea
   std::map<int, double> out;
   for (auto& [rank, list] : values) out[rank] = ml::Quantile(list, 0.5);
   return out;
+}
+
+/// How much each rank's lateness varies over most of some collectives, at most. What is usual is taken off, so an
+/// offset between two clocks that nobody knows says nothing here: only what changes does.
+double SpreadOfLateness(const std::vector<std::map<int, double>>& each) {
+  std::map<int, std::vector<double>> values;
+  for (const auto& late : each) {
+    for (const auto& [rank, value] : late) values[rank].push_back(value);
+  }
+  double most = 0;
+  for (const auto& [rank, list] : values) most = std::max(most, 3 * ml::RobustScale(list));
+  return most;
 }
 
 Nanos LargestPairError(const Scene& scene, const trace::Collective& collective) {
@@ -114,6 +127,7 @@ SlowLink FindSlowLink(const Scene& scene, const std::vector<uint32_t>& slow) {
     if (among.count(c) == 0 && all[c].members.size() == members) usual.push_back(Lateness(all[c]));
   }
   const std::map<int, double> before = UsualLateness(usual);
+  if (usual.size() >= kManyUsual) error = std::min(error, static_cast<Nanos>(SpreadOfLateness(usual)));
   for (auto& late : then) {
     for (auto& [rank, value] : late) {
       const auto found = before.find(rank);

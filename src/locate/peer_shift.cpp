@@ -25,10 +25,15 @@ constexpr double kMostWithPeers = 0.5;  // of a rank's steps may lack a peer
 
 constexpr double kEven = 0.15;  // that parts differ more than usual and still are stretched alike
 
+constexpr double kSudden = 4;  // times as long as usual: a few such steps are enough
+constexpr size_t kFewSteps = 3;
+constexpr size_t kFewestToCompare = 6;
+
 enum class Resource : uint8_t { kHost, kDevice };
 
 /// One rank's use of a resource, step after step.
 struct Series {
+  bool with_peers = false;
   std::vector<double> logs;     ///< of what it took to what its peers took, or to normal where it has none
   std::vector<double> own;      ///< parallel: of what it took to its own normal
   std::vector<uint32_t> steps;  ///< parallel: index into Trees::steps
@@ -57,6 +62,7 @@ class Search {
                                                               : kComputingHostRule;
         if (auto h = Test(resource, steps, rule)) out.push_back(std::move(*h));
       }
+      if (auto h = TestFewSteps(steps, device)) out.push_back(std::move(*h));
     }
     return out;
   }
@@ -82,8 +88,9 @@ class Search {
     return ml::Quantile(took, 0.5);
   }
 
+  /// Against the peers, where most steps have some.
   Series Collect(Resource resource, const std::vector<uint32_t>& steps) const {
-    Series against_peers;
+    Series against_peers{.with_peers = true};
     Series alone;
     for (const uint32_t s : steps) {
       const Cost cost = Of(resource, s);
@@ -98,29 +105,22 @@ class Search {
       if (scene_.normals[s].same_shape) add(alone, cost.expected);
     }
     const auto fewest = kMostWithPeers * static_cast<double>(steps.size());
-    if (static_cast<double>(against_peers.logs.size()) >= fewest) return against_peers;
-    // A host that is slower with nobody to compare it with is told by the search for stretches.
-    return resource == Resource::kDevice ? alone : Series();
+    return static_cast<double>(against_peers.logs.size()) >= fewest ? against_peers : alone;
   }
 
   std::optional<Hypothesis> Test(Resource resource, const std::vector<uint32_t>& steps, const ShiftRule& rule) const {
     const Series series = Collect(resource, steps);
+    // A host that is slower with nobody to compare it with is told by the search for stretches.
+    if (resource == Resource::kHost && !series.with_peers) return std::nullopt;
     const auto shift = TestStretch(series.logs, HighestStretch(series.logs, rule.least), rule);
     if (!shift || Rise(series.own, shift->at) < kOfItself * shift->by) return std::nullopt;
-    Hypothesis h;
-    h.trouble = resource == Resource::kHost ? Trouble::kStarvation : Trouble::kSlowDevice;
-    h.process = scene_.trees.steps[steps.front()].process;
-    h.rank = scene_.store.processes[h.process.value()].rank;
+    Hypothesis h = Start(resource == Resource::kHost ? Trouble::kStarvation : Trouble::kSlowDevice, steps);
     double whole = 0;
     for (size_t k = shift->at.first; k < shift->at.last; ++k) {
       if (series.logs[k] < shift->Middle()) continue;
       const trace::Step& step = scene_.trees.steps[series.steps[k]];
-      AddLoss(h, series.steps[k], series.took[k] * (1 - std::exp(shift->calm - series.logs[k])), step.begin, step.end);
+      AddStep(step, series.steps[k], series.took[k] * (1 - std::exp(shift->calm - series.logs[k])), h);
       whole += static_cast<double>(step.duration());
-      if (step.duration() <= h.worst) continue;
-      h.worst = step.duration();
-      h.worst_begin = step.begin;
-      h.usual = step.duration() - h.lost_in.back();
     }
     if (static_cast<double>(h.lost) < kFelt * whole || !IsBroad(resource, h.steps, shift->by)) return std::nullopt;
     h.even = IsEven(resource, series.steps, h.steps);
@@ -128,6 +128,57 @@ class Search {
     // Each rank and either resource had its chance.
     h.false_alarm = std::min(1.0, shift->false_alarm * 2 * static_cast<double>(of_process_.size()));
     return h;
+  }
+
+  /// A few steps that are stretched so much and so evenly that no scheduler did it: it stops a thread, here and there.
+  std::optional<Hypothesis> TestFewSteps(const std::vector<uint32_t>& steps, bool device) const {
+    const Series series = Collect(Resource::kHost, steps);
+    if (series.logs.size() < kFewestToCompare) return std::nullopt;
+    const double calm = ml::Quantile(series.logs, 0.5);
+    std::vector<size_t> hits;
+    double noise = 0;
+    std::vector<double> took;
+    for (size_t k = 0; k < series.logs.size(); ++k) {
+      took.push_back(series.took[k]);
+      const bool hit = std::min(series.logs[k], series.own[k]) - calm >= std::log(kSudden);
+      if (hit) hits.push_back(k);
+      if (!hit) noise = std::max(noise, series.took[k] * (1 - std::exp(calm - series.logs[k])));
+    }
+    if (hits.empty() || hits.size() > kFewSteps || hits.front() < 2) return std::nullopt;
+    const double typical = ml::Quantile(took, 0.5);
+    const double least = std::max(typical, device ? 5e6 : 60e6);
+    Hypothesis h = Start(Trouble::kStarvation, steps);
+    h.even = true;
+    double smallest = 0;
+    for (const size_t k : hits) {
+      const trace::Step& step = scene_.trees.steps[series.steps[k]];
+      const double lost = series.took[k] * (1 - std::exp(calm - series.logs[k]));
+      const std::vector<uint32_t> one = {series.steps[k]};
+      if (lost < least || !IsBroad(Resource::kHost, one, series.logs[k] - calm)) return std::nullopt;
+      AddStep(step, series.steps[k], lost, h);
+      smallest = smallest == 0 ? lost : std::min(smallest, lost);
+    }
+    if (!IsEven(Resource::kHost, series.steps, h.steps)) return std::nullopt;
+    const double few = std::max(1.0, 20.0 / static_cast<double>(series.logs.size()));
+    h.false_alarm = std::min(
+        1.0, few * static_cast<double>(of_process_.size()) * std::pow(smallest / std::max(noise, 0.1 * typical), -3.0));
+    return h;
+  }
+
+  Hypothesis Start(Trouble trouble, const std::vector<uint32_t>& steps) const {
+    Hypothesis h;
+    h.trouble = trouble;
+    h.process = scene_.trees.steps[steps.front()].process;
+    h.rank = scene_.store.processes[h.process.value()].rank;
+    return h;
+  }
+
+  static void AddStep(const trace::Step& step, uint32_t index, double lost, Hypothesis& h) {
+    AddLoss(h, index, lost, step.begin, step.end);
+    if (step.duration() <= h.worst) return;
+    h.worst = step.duration();
+    h.worst_begin = step.begin;
+    h.usual = step.duration() - static_cast<Nanos>(lost);
   }
 
   /// How far the values of a stretch lie above the others.

@@ -81,6 +81,22 @@ TEST(PeerShift, ARankWithMoreToComputeHasNoPeers) {
   for (const Hypothesis& h : SearchPeerShifts(run.scene())) EXPECT_NE(h.rank, 2);
 }
 
+TEST(PeerShift, OneStepThatIsSlowEverywhereIsEnough) {
+  const auto slow = [](bool everywhere) {
+    return Ranks(
+        [everywhere](int r, uint32_t s, bool device, int part) {
+          return r == 1 && s == 9 && !device && (everywhere || part == 2) ? 40.0 : 1.0;
+        },
+        2);
+  };
+  const auto claims = SearchPeerShifts(slow(true).scene());
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].rank, 1);
+  EXPECT_EQ(claims[0].steps.size(), 1u);
+  EXPECT_LT(claims[0].false_alarm, 0.01);
+  EXPECT_TRUE(SearchPeerShifts(slow(false).scene()).empty());  // one operator: that is not the processor
+}
+
 TEST(PeerShift, HealthyRanksAreNotAccused) {
   size_t alarms = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {

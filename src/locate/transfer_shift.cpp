@@ -66,9 +66,11 @@ class Search {
   }
 
  private:
+  using Kind = std::tuple<std::string, uint32_t, trace::StepKind>;              // group, name
+  using BySize = std::map<int64_t, std::vector<std::pair<uint32_t, Carried>>>;  // elements -> (index of the step, it)
+
   void Collect() {
-    using Kind = std::tuple<std::string, uint32_t, int64_t, trace::StepKind>;
-    std::map<Kind, std::vector<std::pair<uint32_t, Carried>>> kinds;  // -> (index of the step, collective)
+    std::map<Kind, BySize> kinds;
     for (const auto& collective : scene_.trees.collectives) {
       const uint32_t span = collective.members.front().span.value();
       if (collective.point_to_point || collective.transfer <= 0 || scene_.store.kind(span) != trace::SpanKind::kKernel)
@@ -83,19 +85,45 @@ class Search {
       if (step.observer) continue;
       const trace::CommArgs* args = scene_.store.comm_args.Find(span);
       const int64_t elements = args == nullptr ? -1 : args->in_elements;
-      kinds[{collective.group, collective.name.value(), elements, step.kind}].emplace_back(step.index,
+      kinds[{collective.group, collective.name.value(), step.kind}][elements].emplace_back(step.index,
                                                                                            std::move(carried));
     }
-    for (auto& [kind, list] : kinds) {
+    for (auto& [kind, sizes] : kinds) {
+      const std::map<int64_t, double> lows = Lows(sizes);
+      for (auto& [elements, list] : sizes) {
+        const double usual = Usual(lows, elements);
+        if (usual <= 0) continue;
+        for (auto& [index, carried] : list) {
+          carried.usual = usual;
+          by_index_[index].push_back(std::move(carried));
+        }
+      }
+    }
+  }
+
+  /// What transfers of each size take when all is well.
+  static std::map<int64_t, double> Lows(const BySize& sizes) {
+    std::map<int64_t, double> lows;
+    for (const auto& [elements, list] : sizes) {
       if (list.size() < kFewestEqual) continue;
       std::vector<double> all;
       for (const auto& [index, carried] : list) all.push_back(carried.transfer);
-      const double usual = std::max(1.0, ml::Quantile(all, 0.25));
-      for (auto& [index, carried] : list) {
-        carried.usual = usual;
-        by_index_[index].push_back(std::move(carried));
-      }
+      lows[elements] = std::max(1.0, ml::Quantile(all, 0.25));
     }
+    return lows;
+  }
+
+  /// What a transfer of this size may take, from those of all sizes: less data never takes longer, and more data at
+  /// most in proportion. So a size that was only met while the link was slow is known too.
+  static double Usual(const std::map<int64_t, double>& lows, int64_t elements) {
+    if (elements <= 0) return lows.contains(elements) ? lows.at(elements) : 0;
+    double usual = 0;
+    for (const auto& [size, low] : lows) {
+      if (size <= 0) continue;
+      const double most = low * std::max(1.0, static_cast<double>(elements) / static_cast<double>(size));
+      usual = usual == 0 ? most : std::min(usual, most);
+    }
+    return usual;
   }
 
   /// The step of its process in which a member's kernel was launched; kNoSpan where that is between steps or unknown.

@@ -44,6 +44,19 @@ TEST(TransferShift, FindsTransfersThatTakeTwiceAsLongForAWhile) {
   EXPECT_LT(shift.false_alarm, 0.01);
 }
 
+TEST(TransferShift, ASizeThatWasOnlyMetWhileTheLinkWasSlowIsKnownFromOthers) {
+  TestRun run = Ranks(2, 200'000);
+  for (trace::Collective& collective : run.trees.collectives) {
+    const uint32_t span = collective.members.front().span.value();
+    const Nanos at = collective.members.front().arrival;
+    const bool slow = at >= run.trees.steps[8].begin && at < run.trees.steps[14].begin;
+    run.store.comm_args.Append(span, trace::CommArgs{.in_elements = slow ? 24576 : 20480});
+  }
+  const TransferShift shift = FindTransferShift(run.scene());
+  ASSERT_EQ(shift.hits.size(), 2u);
+  EXPECT_EQ(shift.hits.at(0).size(), 6u);
+}
+
 TEST(TransferShift, WhatNobodyFeelsIsNoClaim) {
   EXPECT_TRUE(FindTransferShift(Ranks(2, 20'000).scene()).hits.empty());
 }

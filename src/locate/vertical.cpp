@@ -6,6 +6,7 @@
 #include "locate/deviation.hpp"
 #include "locate/gap_hits.hpp"
 #include "locate/hypothesis.hpp"
+#include "locate/level_shift.hpp"
 #include "locate/operator_costs.hpp"
 #include "locate/operator_shift.hpp"
 #include "locate/resources.hpp"
@@ -81,6 +82,7 @@ class Process {
         out.push_back(std::move(*h));
     }
     SearchGaps(out);
+    if (device_) SearchGapShift(out);
     if (auto stretched = FindStretch(scene_, Start(Trouble::kStarvation), deviations_, typical_)) {
       out.push_back(std::move(*stretched));
     } else if (auto starved = FindStarvation(scene_, Start(Trouble::kStarvation), deviations_, typical_)) {
@@ -467,6 +469,33 @@ class Process {
         std::max(device_ ? kLeastGapSteps * typical_ : kLeastGaps, kGapShare * static_cast<double>(h.end - h.onset)))
       return;
     h.false_alarm = std::clamp(std::pow(0.1, static_cast<double>(h.steps.size()) - 1), 1e-9, 1.0);
+    out.push_back(std::move(h));
+  }
+
+  /// Gaps that become longer for a while and differ little otherwise: an engine's own work between two steps.
+  void SearchGapShift(std::vector<Hypothesis>& out) const {
+    constexpr ShiftRule kRule{.least = 0.5, .spread_floor = 0.15, .least_z = 4, .fewest = 5};
+    std::vector<double> logs;
+    std::vector<uint32_t> steps;
+    for (const uint32_t s : all_) {
+      if (Profile(s).gap <= 0 || Normal(s).expected_gap <= 0) continue;
+      logs.push_back(std::log(static_cast<double>(Profile(s).gap) / static_cast<double>(Normal(s).expected_gap)));
+      steps.push_back(s);
+    }
+    const auto shift = TestStretch(logs, HighestStretch(logs, kRule.least), kRule);
+    if (!shift) return;
+    Hypothesis h = Start(Trouble::kGapWork);
+    for (size_t k = shift->at.first; k < shift->at.last; ++k) {
+      if (logs[k] < shift->Middle()) continue;
+      const Nanos gap = Profile(steps[k]).gap;
+      const Nanos begin = scene_.trees.steps[steps[k]].begin;
+      const double lost = static_cast<double>(gap) * (1 - std::exp(shift->calm - logs[k]));
+      AddLoss(h, steps[k], lost, begin - gap, begin);
+      NoteWorst(h, {gap, begin - gap, kNoSpan, gap - static_cast<Nanos>(lost), kGap, true});
+    }
+    if (static_cast<double>(h.lost) < kGapShare * static_cast<double>(h.end - h.onset)) return;
+    h.in_gap = true;
+    h.false_alarm = std::min(1.0, shift->false_alarm * processes_);
     out.push_back(std::move(h));
   }
 

@@ -41,6 +41,32 @@ TEST(Vertical, TheRankThatStandsStillIsFoundAndNotThoseWhoseHostWaitsForTheDevic
   EXPECT_EQ(claims[0].steps.size(), 3u);
 }
 
+/// One rank whose engine needs `longer` times as long between steps from step 10 to 17.
+TestRun Gaps(double longer, bool device) {
+  TestRun run(1);
+  for (uint32_t s = 0; s < 30; ++s) {
+    run.AddStep(0, s, 3 * base::kMilli);
+    for (int part = 0; part < 6; ++part) {
+      run.AddSlot(SlotKey::Kind::kOp, "aten::op" + std::to_string(part), 400'000);
+      if (device) run.AddSlot(SlotKey::Kind::kGpu, "kernel" + std::to_string(part), 300'000);
+    }
+    run.noise = 0.1;
+    run.profiles.back().gap = run.Noisy(4'000'000 * (s >= 10 && s < 18 ? longer : 1));
+    run.noise = 0.02;
+    run.normals.back().expected_gap = 3'200'000;
+  }
+  return run;
+}
+
+TEST(Vertical, GapsThatBecomeLongerForAWhileAreTheEnginesOwnWork) {
+  const auto claims = Sure(Gaps(2.2, true));
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].trouble, Trouble::kGapWork);
+  EXPECT_GE(claims[0].steps.size(), 7u);
+  EXPECT_TRUE(Sure(Gaps(1, true)).empty());
+  EXPECT_TRUE(Sure(Gaps(2.2, false)).empty());
+}
+
 TEST(Vertical, WhereTheHostComputesShortInterruptionsAreDailyLife) {
   EXPECT_TRUE(Sure(Standing(9 * base::kMilli, {9, 14, 19}, "wait", false)).empty());
 }
