@@ -42,6 +42,9 @@ constexpr double kFull = 0.85;             // KV usage
 constexpr double kLeastThrownBack = 2;
 constexpr double kMostThrownBack = 1e7;  // between two scrapes: more is no count
 constexpr double kMostUsage = 1.01;      // a share
+constexpr double kFaultRate = 10;        // major page faults a second that slow a process
+constexpr double kLeastFaults = 20;      // of one shortage
+constexpr double kFaultsApart = 10;      // times as many a second as in the rest of the time
 
 /// Samples of one counter in order of time; those without a time come in order of their scrape.
 using Samples = std::vector<const CounterSample*>;
@@ -87,6 +90,7 @@ class Search {
       if (name == "wait_ns") RunQueue(file, process);
       if (name == "throttled_time") Throttled(file, process);
       if (name == "busy_s") Machine(file);
+      if (name == "majflt" || name == "major_faults") PageFaults(file, process, name);
     }
     ThrownBack();
     return std::move(findings_);
@@ -269,6 +273,44 @@ class Search {
     finding.explanation = fmt::format(
         "The machine is full and {:.0f} % of its processors work for other programs than this service, for {} [E1].",
         100 * run->value, Ms(run->end - run->begin));
+  }
+
+  /// A process that serves and has to read its own pages from disk again: it, or the machine, is short of memory. Pages
+  /// that are read once at the start, or while nobody waits, are none.
+  void PageFaults(uint32_t file, const std::string& process, const std::string& name) {
+    const Samples* faults = Find(file, process, name);
+    const auto run = LongestRun(
+        *faults,
+        [&](Nanos begin, Nanos end) -> std::optional<double> {
+          const auto count = Change(*faults, begin, end);
+          if (!count.has_value() || !Serves(begin, end)) return std::nullopt;
+          const double rate = *count / Seconds(end - begin);
+          return rate < kFaultRate ? std::nullopt : std::optional(rate);
+        },
+        kLeastFull);
+    if (!run.has_value()) return;
+    const double inside = run->value * Seconds(run->end - run->begin);
+    double outside = 0;
+    Nanos rest = 0;
+    for (size_t i = 1; i < faults->size(); ++i) {
+      const Nanos begin = (*faults)[i - 1]->at;
+      const Nanos end = (*faults)[i]->at;
+      if (begin == kNoTime || end <= begin || (begin >= run->begin && end <= run->end)) continue;
+      outside += std::max(0.0, (*faults)[i]->value - (*faults)[i - 1]->value);
+      rest += end - begin;
+    }
+    if (inside < kLeastFaults || rest <= 0 || run->value < kFaultsApart * outside / Seconds(rest)) return;
+    const std::string who = process.empty() ? OnlyProcess() : process;
+    const std::string text = fmt::format(
+        "{} has {:.0f} major page faults in {} ({:.0f} a second, {:.1f} in the rest of the time)",
+        who.empty() ? "the process" : who, inside, Ms(run->end - run->begin), run->value, outside / Seconds(rest));
+    Finding& finding = Add(FaultClass::kHostMemPressure, file, who, "host", *run, text);
+    finding.alternatives = {{FaultClass::kStorageSlow, 0.1}};
+    finding.explanation = fmt::format(
+        "{} had to read pages of its own from disk again and again while it served, {:.0f} times in {} [E1]: its "
+        "control "
+        "group or the machine is short of memory.",
+        who.empty() ? std::string("The process") : who, inside, Ms(run->end - run->begin));
   }
 
   static bool IsThrownBack(const std::string& name) {

@@ -71,6 +71,26 @@ TEST(CounterCause, OrdinaryRunQueuesAreNone) {
   EXPECT_TRUE(host.Find().empty());
 }
 
+TEST(CounterCause, AProcessThatReadsItsPagesAgain) {
+  Host host;
+  host.Grow("llama-server", "majflt", 0, 60);
+  EXPECT_TRUE(host.Find().empty());  // nobody waited: it was being loaded
+  trace::Request request;
+  request.arrival = kEpoch;
+  request.finished = kEpoch + 20 * kHalf;
+  host.trees.requests.push_back(request);
+  const auto findings = host.Find();
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].fault, FaultClass::kHostMemPressure);
+  EXPECT_EQ(findings[0].culprit.process, "llama-server");
+  EXPECT_EQ(findings[0].onset, kEpoch + 8 * kHalf);
+  EXPECT_EQ(findings[0].end, kEpoch + 12 * kHalf);
+  Host always;  // reads files all the time by design
+  always.trees = host.trees;
+  always.Grow("llama-server", "majflt", 30, 60);
+  EXPECT_TRUE(always.Find().empty());
+}
+
 TEST(CounterCause, OthersHaveTheMachine) {
   Host host;
   host.Grow("", "busy_s", 1.4, 2.0);

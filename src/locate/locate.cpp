@@ -16,6 +16,7 @@
 #include "locate/saves.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
+#include "locate/vanished.hpp"
 #include "locate/workload.hpp"
 #include "slice/slice.hpp"
 
@@ -174,6 +175,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinCounterCauses(std::move(counters), diagnosis.findings);
+  for (Finding& finding : FindVanished(store, trees, diagnosis.findings)) {
+    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
+  }
   for (Finding& finding : diagnosis.findings) CompleteDeath(store, trees, finding);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);
