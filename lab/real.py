@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import random
 import shutil
 import time
 
@@ -63,7 +64,8 @@ def impossible(stacks, kinds=()):
 
 
 def plan(stacks, out, kinds=(), seed=1):
-    """Every case of the list that this machine can have. `kinds`: only these."""
+    """Every case of the list that this machine can have, in an order that the seed draws: kinds of one class stand beside each other in the tables, and if
+    they shared a server, all that tells one server from another would tell the class. `kinds`: only these."""
     known = {kind for stack in stacks for kind in stack.faults}
     for kind in kinds:
         if kind not in known:
@@ -72,6 +74,7 @@ def plan(stacks, out, kinds=(), seed=1):
     for stack in stacks:
         faults = [f for f in stack.faults.values() if (not kinds or f.kind in kinds) and not f.why_not()]
         pairs = [(f, number) for f in faults for number in (seed, seed + 1) if number == seed or f.culprit is None]
+        random.Random(f"{seed}/{stack.name}").shuffle(pairs)
         planned += [Planned(stack.name, f.kind, number, f.culprit is not None, out / stack.name / f"{f.kind}-{number}") for f, number in in_order(pairs)]
     return planned
 

@@ -129,15 +129,16 @@ class Scorer {
   }
 
   /// Whose truth is told in the place of each lesson's own: its own, or, when labels are shuffled, that of another run
-  /// of its kind (source, stack, ranks). What the kind of run alone tells stays; all else is a leak.
+  /// of its kind (source, stack, ranks; re-timed cases: recording). What the kind of run alone tells stays; all else is
+  /// a leak.
   std::vector<uint32_t> Tellers(const Fold& fold) const {
     std::vector<uint32_t> teller = fold.train;
     if (!scores_.options.shuffle_labels) return teller;
     base::Rng rng(scores_.options.seed);
-    std::map<std::tuple<std::string, std::string, int64_t>, std::vector<size_t>> kinds;
+    std::map<std::tuple<std::string, std::string, int64_t, std::string>, std::vector<size_t>> kinds;
     for (size_t i = 0; i < teller.size(); ++i) {
       const Truth& truth = scores_.cases[teller[i]];
-      kinds[{truth.source, truth.label.stack, truth.label.world_size}].push_back(i);
+      kinds[{truth.source, truth.label.stack, truth.label.world_size, RecordingOf(truth)}].push_back(i);
     }
     for (const auto& [kind, places] : kinds) {
       for (size_t i = places.size(); i > 1; --i) std::swap(teller[places[i - 1]], teller[places[rng.Below(i)]]);

@@ -93,6 +93,7 @@ Json ScoresToJson(const Scores& scores) {
                      {"name", scores.names[scores.asked[i]]},
                      {"stack", truth.label.stack},
                      {"source", truth.source},
+                     {"recording", RecordingOf(truth)},
                      {"is_fault", truth.label.is_fault},
                      {"class", trace::Name(truth.label.fault)},
                      {"kind", truth.label.kind},

@@ -117,6 +117,10 @@ bool Truth::horizontal() const {
   return label.culprit->rank.has_value() || !label.accepted_ranks.empty();
 }
 
+std::string RecordingOf(const Truth& truth) {
+  return truth.source == "retimed" ? truth.origin : std::string();
+}
+
 base::Result<Truth> ReadTruth(const std::string& folder) {
   Truth truth;
   truth.folder = folder;

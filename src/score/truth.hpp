@@ -39,6 +39,9 @@ struct Truth {
   bool horizontal() const;   ///< the culprit is one of several ranks
 };
 
+/// The recording that a re-timed case shares with others; empty for other cases.
+std::string RecordingOf(const Truth& truth);
+
 /// Errors: those of inject::ReadLabel; kBadFormat when the label has problems (the first of them).
 base::Result<Truth> ReadTruth(const std::string& folder);
 

@@ -16,7 +16,7 @@ from lab.baselines import setup  # noqa: E402
 
 def case(i, cls, right, rank=0, stack="vllm"):
     answer = {"class_right": right, "rank_place": 1 if right else 0, "process_place": None, "op_place": None, "abnormal": True}
-    return {"folder": str(i), "source": "simulated", "stack": stack, "world_size": 4, "counts": True, "is_fault": True, "class": cls, "kind": cls.lower(), "rank": rank, "ops": [],
+    return {"folder": str(i), "source": "simulated", "recording": "", "stack": stack, "world_size": 4, "counts": True, "is_fault": True, "class": cls, "kind": cls.lower(), "rank": rank, "ops": [],
             "answers": {name: answer for name in leak.LEARNED}}
 
 

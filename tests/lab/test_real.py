@@ -90,6 +90,15 @@ class List(Folder):
         for name in stacks.ALL:
             self.assertIn((name, "healthy"), {(c.stack, c.kind) for c in planned})
 
+    def test_which_kinds_share_an_engine_is_drawn(self):
+        many = [stack("one", *(fault(f"kind{i:02}", {}) for i in range(20)))]
+        order = lambda seed: [c.kind for c in real.plan(many, self.folder, seed=seed)]
+        self.assertEqual(order(1), order(1))
+        self.assertNotEqual(order(1), order(2))
+        self.assertEqual(sorted(order(1)), sorted(order(2)))
+        neighbours = sum(int(b[4:]) - int(a[4:]) == 1 for a, b in zip(order(1), order(1)[1:]))
+        self.assertLess(neighbours, 8)  # of 19; the table's own order has 19
+
     def test_engines_are_started_seldom(self):
         faults = [fault("a"), fault("end", last=True), fault("start", fresh=True), fault("small", options=(("n", 1),)), fault("b"), fault("end2", last=True)]
         order = [(f.kind, seed) for f, seed in real.in_order([(f, seed) for f in faults for seed in (1, 2)])]

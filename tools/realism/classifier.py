@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedGroupKFold
 
 
-MOST = 120  # windows of one recording: each recording weighs the same, and more of its windows tell little more
+MOST = 60  # windows of one recording: each recording weighs the same, and more of its windows tell little more
 
 
 def drawn(rows):
@@ -44,7 +44,7 @@ def ask(name, rows, out=sys.stdout):
         model.fit(x[train], truth[train], sample_weight=weights[train])
         score[test] = model.predict_proba(x[test])[:, 1]
         if len(set(truth[test])) < 2: continue
-        shaken = permutation_importance(model, x[test], truth[test], scoring="roc_auc", n_repeats=5, random_state=0)
+        shaken = permutation_importance(model, x[test], truth[test], scoring="roc_auc", n_repeats=3, random_state=0)
         importance += shaken.importances_mean
         parts += 1
     auc = roc_auc_score(truth, score, sample_weight=weights)
