@@ -3,9 +3,9 @@
 usage: python3 -m lab.leak CASES... [-o RESULTS] [--split SPLIT] [--shuffles N] [--seed N] [--reads FOLDER]
 
 1. A method that sees only names, sizes, counts and order of files and records (`names-and-sizes`) is asked for class and culprit; then again after
-   lessons whose labels were shuffled among runs of their kind (source, stack, ranks; re-timed cases: recording). If it is better with true labels, these things tell. Many faults
-   change by what they do how much is recorded (a dead rank's files are short): that is no leak, so faults that only cost time are counted by themselves, and
-   they decide.
+   lessons whose labels were shuffled among runs of their kind (source, stack, ranks; re-timed cases: recording). If it is better with true labels, these
+   things tell. Many faults change by what they do how much is recorded (a dead rank's files are short): that is no leak, so faults that only cost time are
+   counted by themselves, and they decide.
 2. Every baseline that learns from labels is asked after shuffled lessons. What is left above chance comes from elsewhere.
 
 Chance: the best constant answer for each kind of run, looked up in the very cases that are asked, so a bound from above; for a rank at least one in the
