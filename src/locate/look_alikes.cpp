@@ -101,6 +101,34 @@ bool ReadsALongContext(const Scene& scene, const Hypothesis& h) {
   });
 }
 
+/// Bytes that a step's copies of one name move.
+double CopiedIn(const Scene& scene, uint32_t step, uint32_t name) {
+  double bytes = 0;
+  for (const Slot& slot : scene.profiles[step].slots) {
+    if (slot.key.kind != SlotKey::Kind::kGpu || slot.key.name != name || slot.span == kNoSpan) continue;
+    const trace::GpuArgs* args = scene.store.gpu_args.Find(slot.span);
+    if (args != nullptr && args->bytes > 0) bytes += static_cast<double>(args->bytes);
+  }
+  return bytes;
+}
+
+/// True when copies take longer because they move more: keys that come from elsewhere, inputs of another size.
+bool CopiesMore(const Scene& scene, const Hypothesis& h) {
+  constexpr double kMore = 2;  // times the bytes
+  if (h.trouble != Trouble::kSlowOperator || h.slot.kind != SlotKey::Kind::kGpu || h.span == kNoSpan ||
+      scene.store.kind(h.span) != trace::SpanKind::kCopy)
+    return false;
+  std::vector<double> here;
+  std::vector<double> elsewhere;
+  for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
+    if (scene.trees.steps[s].process != h.process) continue;
+    const bool hit = std::binary_search(h.steps.begin(), h.steps.end(), s);
+    (hit ? here : elsewhere).push_back(CopiedIn(scene, s, h.slot.name));
+  }
+  const double most = ml::Quantile(here, 0.5);
+  return most > 0 && most >= kMore * ml::Quantile(elsewhere, 0.5);
+}
+
 }  // namespace
 
 void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
@@ -117,6 +145,12 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
       notes.push_back({fmt::format("one call of {} in {} took {}, the first with its sizes: libraries prepare "
                                    "what they run for new sizes once",
                                    scene.store.name(h.span), who, Ms(h.worst)),
+                       h.onset, h.end});
+      return true;
+    }
+    if (CopiesMore(scene, h)) {
+      notes.push_back({fmt::format("{} takes up to {} in {} steps of {} because more is copied there",
+                                   scene.store.name(h.span), Ms(h.worst), h.steps.size(), who),
                        h.onset, h.end});
       return true;
     }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "locate/test_run.hpp"
+
 namespace teller::locate {
 namespace {
 
@@ -90,6 +92,32 @@ TEST(LookAlikes, APromptThatIsCutToABudgetIsOneLongPrompt) {
   for (const int64_t tokens : {600, 500, 610, 590, 640}) run.Step(trace::StepKind::kMixed, tokens, 1);
   for (int i = 0; i < 6; ++i) run.Step(trace::StepKind::kDecode, 3, 0);
   EXPECT_EQ(run.Left(slow), 1u);
+}
+
+TEST(LookAlikes, CopiesOfMoreBytesTakeLonger) {
+  for (const int64_t bytes : {4096, 20 << 20}) {
+    TestRun run(1);
+    Hypothesis h;
+    h.trouble = Trouble::kSlowOperator;
+    h.process = trace::ProcessRow(0);
+    for (uint32_t s = 0; s < 12; ++s) {
+      const bool slow = s == 5 || s == 7 || s == 8;
+      run.AddStep(0, s);
+      run.AddSlot(SlotKey::Kind::kGpu, "Memcpy HtoD (Pinned -> Device)", 2'000, slow ? 200 : 1);
+      Slot& slot = run.profiles.back().slots.back();
+      slot.span = run.AddSpan(0, trace::SpanKind::kCopy, "Memcpy HtoD (Pinned -> Device)", slot.begin, slot.cost);
+      run.store.gpu_args.Append(slot.span, trace::GpuArgs{.bytes = slow ? bytes : 4096});
+      if (!slow) continue;
+      h.steps.push_back(s);
+      h.lost_in.push_back(slot.cost);
+      h.slot = slot.key;
+      h.span = slot.span;
+    }
+    std::vector<Hypothesis> claims = {h};
+    std::vector<trace::Note> notes;
+    DropLookAlikes(run.scene(), claims, notes);
+    EXPECT_EQ(claims.size(), bytes > 4096 ? 0u : 1u);
+  }
 }
 
 TEST(LookAlikes, TheFirstCallWithNewSizesIsSlow) {
