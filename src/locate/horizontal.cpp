@@ -350,6 +350,14 @@ void SearchLateRank(const Scene& scene, std::vector<Hypothesis>& out) {
   }
 }
 
+std::set<uint32_t> ProcessesWithDevices(const Scene& scene) {
+  std::set<uint32_t> processes;
+  for (const StepProfile& profile : scene.profiles) {
+    if (profile.uses_device) processes.insert(scene.trees.steps[profile.step].process.value());
+  }
+  return processes;
+}
+
 /// One rank that leaves a collective long after the others: it stood still inside, where its own steps show only
 /// transfer.
 void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
@@ -359,6 +367,7 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
     const trace::CollectiveMember* member = nullptr;
   };
   const Ranges ranges = StepRanges(scene);
+  const std::set<uint32_t> with_device = ProcessesWithDevices(scene);
   std::vector<Leave> leaves;
   std::vector<double> usual;
   std::vector<double> steps;
@@ -366,6 +375,9 @@ void SearchLateLeavers(const Scene& scene, std::vector<Hypothesis>& out) {
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& members = scene.trees.collectives[c].members;
     if (scene.trees.collectives[c].point_to_point) continue;  // a send may end long before its receive
+    // The call that launches a collective on a device returns at once: ranks do not meet in it.
+    const bool op = scene.store.kind(members.front().span.value()) == trace::SpanKind::kOp;
+    if (op && with_device.count(members.front().process.value()) > 0) continue;
     const auto last =
         std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.end < b.end; });
     std::vector<double> others;

@@ -45,6 +45,8 @@ class Search {
   explicit Search(const Scene& scene) : scene_(scene) {
     const auto& steps = scene.trees.steps;
     for (uint32_t s = 0; s < steps.size(); ++s) {
+      host_.push_back(HostCost(scene, s));
+      device_.push_back(DeviceCost(scene, s));
       if (!scene.normals[s].judged || scene.profiles[s].opaque) continue;
       of_process_[steps[s].process.value()].push_back(s);
       if (steps[s].rank.has_value()) of_index_[steps[s].index].push_back(s);
@@ -68,8 +70,8 @@ class Search {
   }
 
  private:
-  Cost Of(Resource resource, uint32_t step) const {
-    return resource == Resource::kHost ? HostCost(scene_, step) : DeviceCost(scene_, step);
+  const Cost& Of(Resource resource, uint32_t step) const {
+    return resource == Resource::kHost ? host_[step] : device_[step];
   }
 
   /// What the other ranks took in the same step, the median; 0 where there is none with as much to do.
@@ -239,6 +241,8 @@ class Search {
   }
 
   const Scene& scene_;
+  std::vector<Cost> host_;                                ///< by step
+  std::vector<Cost> device_;                              ///< by step
   std::map<uint32_t, std::vector<uint32_t>> of_process_;  ///< judged steps in order
   std::map<uint32_t, std::vector<uint32_t>> of_index_;    ///< judged steps of all ranks with this index
 };
