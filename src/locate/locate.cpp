@@ -13,6 +13,7 @@
 #include "locate/missing.hpp"
 #include "locate/not_given.hpp"
 #include "locate/peer_shift.hpp"
+#include "locate/resources.hpp"
 #include "locate/saves.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
@@ -76,6 +77,26 @@ void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_e
       Finding& echo = front.cost > other.cost ? other : front;
       const Finding& source = front.cost > other.cost ? front : other;
       echo.score = std::min(echo.score, source.score - 0.01);
+    }
+  }
+}
+
+/// A stage of a pipeline has nothing to do until the one before it is done: its gaps are longer, and shorter ones would
+/// save nothing.
+bool OnlyWaits(const Scene& scene, const Hypothesis& claim, const std::optional<Counterfactual>& test) {
+  if (claim.trouble != Trouble::kGapWork || !test || test->lost <= 0 || !UsesDevice(scene, claim.process)) return false;
+  const auto& all = scene.trees.collectives;
+  const bool staged = std::any_of(all.begin(), all.end(), [](const trace::Collective& c) { return c.point_to_point; });
+  return staged && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+}
+
+/// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
+void OrderLinks(std::vector<Finding>& findings) {
+  for (const Finding& named : findings) {
+    if (named.fault != trace::FaultClass::kIntraLinkDegraded) continue;
+    for (Finding& other : findings) {
+      if (other.fault == trace::FaultClass::kNetLinkFault && named.onset <= other.end)
+        other.score = std::min(other.score, named.score - 0.01);
     }
   }
 }
@@ -153,6 +174,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
+    if (OnlyWaits(scene, claims[c], tests[c])) continue;
     diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }
@@ -163,6 +185,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
+  OrderLinks(diagnosis.findings);
   std::vector<Finding> front_end = FindFrontEndCauses(store, trees, diagnosis.notes, &witness);
   std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   OrderFrontEnd(diagnosis.findings, front_end, witness);

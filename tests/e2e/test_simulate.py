@@ -274,6 +274,12 @@ class Simulate(Case):
         verdict, _ = self.verdict(case)
         self.assertEqual(verdict["findings"][0]["class"], "KERNEL_REGRESSION")
 
+    def test_a_link_that_the_kernel_names_comes_before_the_transfers_that_it_slows(self):
+        case = self.simulate("--engine", "vllm", "--ranks", 4, "--fault", "intra-link", "--magnitude", 0.6, "--steps", 24, "--seed", 3) / "case-00001"
+        verdict, _ = self.verdict(case)
+        self.assertEqual([f["class"] for f in verdict["findings"]], ["INTRA_LINK_DEGRADED", "NET_LINK_FAULT"])
+        self.assertEqual(verdict["findings"][0]["culprit"]["rank"], json.loads((case / "label.json").read_text())["culprit"]["rank"])
+
     def test_healthy_runs_and_look_alikes_raise_few_alarms(self):
         alarms, runs = 0, 0
         for engine in ("vllm", "sglang", "fsdp"):
