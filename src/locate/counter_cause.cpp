@@ -12,6 +12,7 @@
 #include "locate/coverage.hpp"
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
+#include "locate/own_use.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -405,13 +406,26 @@ void TakeEvidence(const Finding& from, Finding& into) {
 
 std::vector<Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees,
                                        const std::vector<trace::Note>& notes) {
-  return Search(store, trees, notes).Run();
+  std::vector<Finding> findings = Search(store, trees, notes).Run();
+  for (Finding& finding : FindUnusedProcessors(store, trees, notes)) findings.push_back(std::move(finding));
+  return findings;
 }
 
-void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& findings) {
+std::string OnlyCountedProcess(const trace::Store& store) {
+  std::string only;
+  for (const CounterSeries& series : store.counter_series) {
+    if (series.name != "cpu_s" || series.process_name.empty() || series.process_name == only) continue;
+    if (!only.empty()) return {};
+    only = series.process_name;
+  }
+  return only;
+}
+
+void JoinCounterCauses(std::vector<Finding> counters, std::vector<Finding>& findings, const std::string& only) {
   for (Finding& counter : counters) {
     if (counter.fault == FaultClass::kCpuStarved) {
       if (counter.culprit.process.empty() && IsStandStill(counter, findings)) continue;
+      if (counter.culprit.process.empty()) counter.culprit.process = only;
       std::erase_if(findings, [&](const Finding& f) {
         const bool front_end = f.culprit.layer == "python" && !f.victims.empty() && f.steps.empty();
         const Nanos common = std::min(f.end, counter.end) - std::max(f.onset, counter.onset);

@@ -20,6 +20,9 @@ constexpr double kWorking = 0.6;          // share of the stretch
 constexpr double kMostBeside = 3;         // times the stretch: samples that lie further out say little about it
 constexpr double kIdle = 0.2;             // share of the stretch
 constexpr double kFree = 0.15;            // processors that did nothing: one was free for whoever wanted it
+constexpr double kFull = 0.05;            // share of the machine that is idle at most when it is full
+constexpr double kOthers = 0.3;           // share of it that other programs have
+constexpr Nanos kTouches = 150'000'000;   // by which samples may miss a stretch's ends
 constexpr double kTick = 0.015;           // s: CPU times come in ticks
 constexpr Nanos kWidest = 3'000'000'000;  // samples further apart say nothing about a moment
 
@@ -32,9 +35,11 @@ double Seconds(Nanos ns) {
 CpuWitness::CpuWitness(const trace::Store& store) {
   std::map<uint32_t, std::string> names;
   std::map<uint32_t, uint32_t> idle;  // series of idle time -> its file
+  std::map<uint32_t, uint32_t> busy;
   for (uint32_t row = 0; row < store.counter_series.size(); ++row) {
     const trace::CounterSeries& series = store.counter_series[row];
     if (series.process_name.empty() && series.name == "idle_s") idle.emplace(row, series.file.value());
+    if (series.process_name.empty() && series.name == "busy_s") busy.emplace(row, series.file.value());
     if (series.process_name.empty() || (series.name != "cpu_s" && series.name != "run_ns")) continue;
     names.emplace(row, series.process_name);
   }
@@ -43,13 +48,17 @@ CpuWitness::CpuWitness(const trace::Store& store) {
     // One machine's: of several hosts it is not known which one a process runs on.
     if (idle.size() == 1 && idle.begin()->first == sample.series.value())
       idle_.samples.emplace_back(sample.at, sample.value);
+    if (busy.size() == 1 && busy.begin()->first == sample.series.value())
+      busy_.samples.emplace_back(sample.at, sample.value);
     const auto found = names.find(sample.series.value());
     if (found == names.end()) continue;
     const bool ns = store.counter_series[sample.series.value()].name == "run_ns";
     tracks_[found->second].samples.emplace_back(sample.at, ns ? sample.value / 1e9 : sample.value);
   }
-  std::stable_sort(idle_.samples.begin(), idle_.samples.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (Track* track : {&idle_, &busy_}) {
+    std::stable_sort(track->samples.begin(), track->samples.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  }
   for (auto& [name, track] : tracks_) {
     std::stable_sort(track.samples.begin(), track.samples.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -84,6 +93,37 @@ bool CpuWitness::HadIdle(Nanos begin, Nanos end) const {
   std::pair<Nanos, double> last;
   return Around(idle_, begin, end, first, last) &&
          last.second - first.second >= kFree * Seconds(last.first - first.first);
+}
+
+double CpuWitness::Grew(const Track& track, Nanos begin, Nanos end) {
+  if (end <= begin || track.samples.empty()) return -1;
+  // A sample just inside says as much as one just outside.
+  const auto nearest = [&](Nanos at) {
+    auto it = std::lower_bound(track.samples.begin(), track.samples.end(), at,
+                               [](const auto& sample, Nanos t) { return sample.first < t; });
+    if (it == track.samples.end() || (it != track.samples.begin() && at - (it - 1)->first <= it->first - at)) --it;
+    return it;
+  };
+  const auto first = nearest(begin);
+  const auto last = nearest(end);
+  const Nanos apart = std::max(std::abs(first->first - begin), std::abs(last->first - end));
+  if (first < last && apart <= std::max((end - begin) / 4, kTouches)) return last->second - first->second;
+  std::pair<Nanos, double> before;
+  std::pair<Nanos, double> after;
+  return Around(track, begin, end, before, after) ? after.second - before.second : -1;
+}
+
+bool CpuWitness::WasCrowded(Nanos begin, Nanos end) const {
+  const double idle = Grew(idle_, begin, end);
+  const double busy = Grew(busy_, begin, end);
+  if (idle < 0 || busy <= 0 || tracks_.empty()) return false;
+  double own = 0;
+  for (const auto& [name, track] : tracks_) {
+    const double used = Grew(track, begin, end);
+    if (used < 0) return false;
+    own += used;
+  }
+  return idle <= kFull * (busy + idle) && busy - own >= kOthers * (busy + idle);
 }
 
 double CpuWitness::Used(const std::string& process, Nanos begin, Nanos end) const {

@@ -21,6 +21,8 @@ using trace::Finding;
 
 constexpr trace::Nanos kSpinsFor = 800 * base::kMilli;  // a process that waits for another one
 
+constexpr std::string_view kCrowdedOut =
+    "By host counters no processor was idle meanwhile and other programs had a good part of them: it waited for one.";
 constexpr double kIrregular = 0.8;     // spread of gaps: work of one kind takes about the same each time
 constexpr double kStretchedToo = 1.2;  // times the usual
 
@@ -323,7 +325,10 @@ class Writer {
     const HostTime time =
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
     const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
-    if (own_work) {
+    const bool crowded = !own_work && time != HostTime::kCollecting && WasCrowdedOut();
+    if (crowded) {
+      Class(FaultClass::kCpuStarved, {{FaultClass::kRuntimePause, 0.35}, {FaultClass::kHostCpuBound, 0.1}});
+    } else if (own_work) {
       Class(FaultClass::kHostCpuBound, {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kStragglerRank, 0.2}});
     } else {
       Class(FaultClass::kRuntimePause,
@@ -340,7 +345,15 @@ class Writer {
         "at its usual "
         "speed, so neither an operator nor the load explains it.{}{}",
         finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()),
-        Ms(h_.worst), place, frame, Ms(h_.usual), worst, PauseReason(time), said, Without());
+        Ms(h_.worst), place, frame, Ms(h_.usual), worst, crowded ? kCrowdedOut : PauseReason(time), said, Without());
+  }
+
+  /// True when by host counters no processor was free for it: other programs had them, and it did not compute.
+  bool WasCrowdedOut() const {
+    if (scene_.witness == nullptr) return false;
+    const trace::Nanos end = h_.worst_begin + h_.worst;
+    return scene_.witness->WasCrowded(h_.worst_begin, end) &&
+           scene_.witness->During(finding_.culprit.process, h_.worst_begin, end) != CpuWitness::Use::kWorking;
   }
 
   /// Between two steps the scheduler has not asked for the next one, or the computing process has not begun it: host

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "locate/arrival_delay.hpp"
 #include "locate/naming.hpp"
@@ -50,6 +51,7 @@ struct Delay {
   Nanos begin = 0;
   Nanos lost = 0;
   double expected = 0;  ///< for its prompt and its company
+  bool exact = false;   ///< measured between two points of the engine's own, not bounded from below
   bool own = false;     ///< stated by the front end itself, not bounded by what the engine did
   bool tied = false;    ///< as long as its neighbours', from each one's arrival on
   bool judged = true;   ///< false: an upper bound only, good for learning what is usual
@@ -63,7 +65,9 @@ class Marks {
     for (const Step& step : trees.steps) {
       if (step.prefill_requests < 0) continue;
       steps_[step.process.value()].emplace_back(step.begin, step.end);
+      if (step.decode_requests > 0) decodes_[step.process.value()].emplace_back(step.begin, step.end);
     }
+    for (auto& [process, list] : decodes_) std::sort(list.begin(), list.end());
     for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
     for (const Request& request : trees.requests) {
       const bool known = request.phase(PhaseKind::kQueue) > 0 || request.phase(PhaseKind::kPrefill) > 0;
@@ -99,6 +103,18 @@ class Marks {
     return std::max(longest, to - at);
   }
 
+  /// End of the `tokens`-th step from `first` on that decodes: at the latest then an engine that decodes everything it
+  /// runs in each such step has made so many tokens. Nothing where the recording does not hold them.
+  std::optional<Nanos> MadeBy(trace::ProcessRow engine, Nanos first, int64_t tokens) const {
+    auto found = decodes_.find(engine.value());
+    if (!engine.valid() && decodes_.size() == 1) found = decodes_.begin();
+    if (found == decodes_.end() || tokens <= 0 || tokens > kMostTokens) return std::nullopt;
+    const auto& list = found->second;
+    const auto from = std::lower_bound(list.begin(), list.end(), std::pair(first - kEdge, Nanos{0}));
+    if (from == list.begin() || list.end() - from < tokens) return std::nullopt;
+    return (from + (tokens - 1))->second;
+  }
+
   /// Without steps: some request came later and was in the engine by `last`, this one not before `admitted` (or its
   /// first token was held back). Whichever it was, the front end accounts for the smaller of the two differences.
   Nanos Overtaken(const Request& request, Nanos admitted) const {
@@ -118,7 +134,10 @@ class Marks {
 
  private:
   static constexpr size_t kMostLooked = 4096;
-  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> steps_;  ///< begin and end
+  static constexpr int64_t kMostTokens = 1 << 20;
+  static constexpr Nanos kEdge = kMs;  // by which an engine's stamp and a step's edge may miss each other
+  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> steps_;    ///< begin and end
+  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> decodes_;  ///< of those that decode
   /// Requests that wait for one and the same engine, as far as told.
   static std::string Server(const Request& request) { return request.engine + "/" + request.process; }
 
@@ -206,21 +225,37 @@ class Search {
     delay.begin = from;
     delay.lost = marks_.LongestIdle(request.served_by, from, to);
     delay.own = true;
+    delay.exact = request.cover == trace::StepCover::kExact;
     return true;
   }
 
   bool After(const Request& request, Delay& delay) const {
     const bool whole = request.cover == trace::StepCover::kExact;
-    if (request.first_out < 0 && !whole) return false;
+    const std::optional<Nanos> made = whole ? std::nullopt : MadeBy(request);
+    if (request.first_out < 0 && !whole && !made.has_value()) return false;
     delay.lost = std::max<Nanos>(0, request.first_out);
     delay.begin = request.first_out < 0 ? request.arrival : request.arrival + request.ttft - request.first_out;
-    const Nanos last_out = whole ? request.phase(PhaseKind::kOutput) : 0;
+    const Nanos last_out = whole ? request.phase(PhaseKind::kOutput) : made.has_value() ? request.finished - *made : 0;
     if (last_out > delay.lost) {
       delay.lost = last_out;
       delay.begin = request.finished - last_out;
     }
     delay.own = true;
+    delay.exact = whole || made.has_value();
     return true;
+  }
+
+  /// When the engine had made all tokens of a request at the latest, by the steps that it ran since the first one.
+  std::optional<Nanos> MadeBy(const Request& request) const {
+    constexpr Nanos kMostError = 20 * kMs;
+    if (request.output_tokens < 2 || request.preemptions > 0 || request.phase(PhaseKind::kPrefill) <= 0 ||
+        request.at_error > kMostError || request.finished == kNoTime)
+      return std::nullopt;
+    const Nanos first = request.arrival + request.phase(PhaseKind::kFrontEnd) + request.phase(PhaseKind::kQueue) +
+                        request.phase(PhaseKind::kPrefill);
+    const auto made = marks_.MadeBy(request.served_by, first, request.output_tokens - 1);
+    if (!made.has_value() || *made > request.finished) return std::nullopt;
+    return made;
   }
 
   /// Delays far beyond what their prompts and their company make of the usual one.
@@ -255,10 +290,8 @@ class Search {
     }
     if (bad.size() == 1) {
       const Delay& only = bad.front();
-      // Measured between two points of the engine's own, not bounded from below.
-      const bool exact = side != Side::kBefore && trees_.requests[only.request].cover == trace::StepCover::kExact;
-      const Nanos least = exact ? kLeastExact : kLeastAlone;
-      const double times = exact ? kTimesUsualExact : kTimesUsualAlone;
+      const Nanos least = only.exact ? kLeastExact : kLeastAlone;
+      const double times = only.exact ? kTimesUsualExact : kTimesUsualAlone;
       if (only.lost < least || static_cast<double>(only.lost) < times * only.expected) bad.clear();
     }
     if (static_cast<double>(bad.size()) > kMostAffected * static_cast<double>(delays.size())) bad.clear();
@@ -292,6 +325,20 @@ class Search {
       case Side::kAfter: return "detokenizer, event loop or the way out";
     }
     return {};
+  }
+
+  /// Of two processes on the way out, the one that also lets requests in is to blame when several requests came as soon
+  /// as the delay was over and none during it, unless the other one computed all the while.
+  bool ShutTheDoor(const Delay& delay, size_t affected) const {
+    const Nanos end = delay.begin + delay.lost;
+    if (witness_ != nullptr && witness_->During("detokenizer", delay.begin, end) == CpuWitness::Use::kWorking)
+      return false;
+    size_t after = 0;
+    for (const Request& request : trees_.requests) {
+      if (request.arrival > delay.begin + kEdge && request.arrival < end - kEdge) return false;
+      after += request.arrival >= end - kEdge && request.arrival <= end + 2 * kEdge ? 1 : 0;
+    }
+    return after >= 2 || (after == 1 && affected > 2);
   }
 
   /// True when nothing came into or out of the front end for the length of a delay, and it used no processor: it did
@@ -332,6 +379,8 @@ class Search {
       times.push_back(static_cast<double>(delay.lost) / std::max(1.0, delay.expected));
       if (delay.lost > worst->lost) worst = &delay;
     }
+    if (side == Side::kAfter && finding.culprit.process == "detokenizer" && ShutTheDoor(*worst, bad.size()))
+      finding.culprit.process = "tokenizer_manager";
     if (side == Side::kAfter && StoodStill(*worst, finding.culprit.process)) {
       finding.fault = FaultClass::kRuntimePause;
       finding.alternatives = {{FaultClass::kHostCpuBound, 0.35}, {FaultClass::kFrontendNet, 0.1}};

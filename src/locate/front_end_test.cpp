@@ -148,5 +148,50 @@ TEST(FrontEnd, ABurstIsNot) {
   }
 }
 
+/// An engine in whose spans the last token's time is when it left the server, as SGLang states it, and some of which
+/// were held back by `late`.
+void HoldBack(Engine& engine, size_t first, size_t last, trace::Nanos late) {
+  engine.Finish();
+  for (size_t i = 0; i < engine.truths.size(); ++i) {
+    auto& record = engine.store.request_records[i];
+    const auto& truth = engine.truths[i];
+    record.engine = "sglang";
+    record.admitted = truth.admitted;
+    record.prefilled = truth.first_token;
+    record.queue_time = record.prefill_time = record.decode_time = -1;
+    record.finished = truth.last_token + (i >= first && i < last ? late : kMs);
+    record.e2e = record.finished - truth.arrival;
+  }
+  engine.store.processes[0].engine = "sglang";
+}
+
+TEST(FrontEnd, TokensThatWereMadeLongBeforeTheyLeftAreFoundByCountingSteps) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    for (auto& truth : engine.truths) truth.output = std::max<int64_t>(truth.output, 4);
+    HoldBack(engine, 18, 22, 700 * kMs);
+    align::BuildRequests(engine.store, engine.trees);
+    const auto findings = FindFrontEndCauses(engine.store, engine.trees);
+    found += std::any_of(findings.begin(), findings.end(), [](const trace::Finding& f) {
+      return f.culprit.process == "detokenizer" || f.culprit.process == "tokenizer_manager";
+    });
+  }
+  EXPECT_GE(found, 34u);
+}
+
+TEST(FrontEnd, CountingStepsAccusesNoHealthyServer) {
+  size_t alarms = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Engine engine(seed);
+    engine.Arrive(40);
+    HoldBack(engine, 0, 0, 0);
+    align::BuildRequests(engine.store, engine.trees);
+    alarms += FindFrontEndCauses(engine.store, engine.trees).empty() ? 0 : 1;
+  }
+  EXPECT_LE(alarms, 1u);
+}
+
 }  // namespace
 }  // namespace teller::locate

@@ -197,7 +197,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   JoinStandStills(std::move(still), diagnosis.findings);
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
-  JoinCounterCauses(std::move(counters), diagnosis.findings);
+  JoinCounterCauses(std::move(counters), diagnosis.findings, OnlyCountedProcess(store));
   for (Finding& finding : FindVanished(store, trees, diagnosis.findings)) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }

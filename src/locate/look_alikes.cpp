@@ -13,6 +13,7 @@ namespace {
 
 /// Interpreters with large heaps stand still for this long to collect garbage, now and then, in a service that is well.
 constexpr Nanos kOnePause = 200 * base::kMilli;
+constexpr Nanos kOneCrowdedPause = 1000 * base::kMilli;
 constexpr double kLongPrompt = 4;      // times the usual prompt
 constexpr uint32_t kSoonAfter = 12;    // steps
 constexpr double kContextShare = 0.5;  // of a step, at most, is what reading a longer context adds
@@ -22,6 +23,16 @@ bool IsOneShortPause(const Scene& scene, const Hypothesis& h) {
   const bool alone = std::all_of(scene.trees.steps.begin(), scene.trees.steps.end(),
                                  [&](const trace::Step& step) { return step.process == h.process; });
   return alone && h.trouble == Trouble::kPause && h.steps.size() == 1 && h.collectives.empty() && h.worst < kOnePause;
+}
+
+/// On a full machine a process waits for a processor now and then, and the longer the more the others want. It is told
+/// from a stop only where it happens again, or for longer than a scheduler makes anybody wait.
+bool IsOnceWithoutProcessor(const Scene& scene, const Hypothesis& h) {
+  if (h.trouble != Trouble::kPause || h.steps.size() != 1 || h.worst >= kOneCrowdedPause || scene.witness == nullptr)
+    return false;
+  const Nanos end = h.worst_begin + h.worst;
+  return scene.witness->WasCrowded(h.worst_begin, end) &&
+         scene.witness->During(ProcessName(scene.store, h.process), h.worst_begin, end) != CpuWitness::Use::kWorking;
 }
 
 /// True when the pause lies inside a call of an operator whose sizes the process had not met before: libraries choose
@@ -137,6 +148,13 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
     if (IsOneShortPause(scene, h)) {
       notes.push_back({fmt::format("{} stood still once, for {}: a collection of its interpreter or the machine's "
                                    "other work does that to a healthy service now and then",
+                                   who, Ms(h.worst)),
+                       h.onset, h.end});
+      return true;
+    }
+    if (IsOnceWithoutProcessor(scene, h)) {
+      notes.push_back({fmt::format("{} stood still once, for {}, while no processor was idle and other programs had a "
+                                   "good part of them",
                                    who, Ms(h.worst)),
                        h.onset, h.end});
       return true;

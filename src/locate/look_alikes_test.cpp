@@ -142,5 +142,32 @@ TEST(LookAlikes, TheFirstCallWithNewSizesIsSlow) {
   EXPECT_EQ(run.Left(h), 1u);
 }
 
+TEST(LookAlikes, OnePauseWithoutAFreeProcessorIsANote) {
+  constexpr Nanos kHalf = 500'000'000;
+  for (const double others : {1.0, 0.0}) {
+    Traced run;
+    for (int i = 0; i < 9; ++i) run.Step(trace::StepKind::kDecode, 2, 0);
+    const auto add = [&](const std::string& process, const std::string& name, double rate) {
+      const trace::CounterRow row(static_cast<uint32_t>(run.store.counter_series.size()));
+      trace::CounterSeries series;
+      series.file = trace::FileRow(0);
+      series.process_name = process;
+      series.name = name;
+      run.store.counter_series.push_back(series);
+      for (int i = 0; i < 10; ++i)
+        run.store.counters.push_back({i * kHalf, row, static_cast<uint32_t>(i), 0.5 * rate * i});
+    };
+    add("Worker", "cpu_s", 0.1);
+    add("", "busy_s", 0.1 + 1.9 * others);
+    add("", "idle_s", 1.9 * (1 - others));
+    const CpuWitness witness(run.store);
+    Hypothesis pause = Pause(560'000'000);
+    pause.worst_begin = 2 * kHalf;
+    std::vector<Hypothesis> claims = {pause};
+    DropLookAlikes(Scene{run.store, run.trees, run.profiles, run.normals, &witness}, claims, run.notes);
+    EXPECT_EQ(claims.size(), others > 0 ? 0u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace teller::locate
