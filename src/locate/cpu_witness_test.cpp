@@ -41,7 +41,7 @@ TEST(CpuWitness, AMachineFullOfOthersIsCrowded) {
   const CpuWitness witness(Machine(0.3));
   EXPECT_TRUE(witness.WasCrowded(kEpoch + 8 * kHalf, kEpoch + 10 * kHalf));
   EXPECT_TRUE(witness.WasCrowded(kEpoch + 8 * kHalf + kHalf / 10, kEpoch + 10 * kHalf + kHalf / 10));
-  EXPECT_FALSE(witness.WasCrowded(kEpoch + 2 * kHalf, kEpoch + 4 * kHalf));  // one processor is idle
+  EXPECT_FALSE(witness.WasCrowded(kEpoch + 2 * kHalf, kEpoch + 4 * kHalf));    // one processor is idle
   EXPECT_FALSE(witness.WasCrowded(kEpoch + 40 * kHalf, kEpoch + 42 * kHalf));  // nobody looked
 }
 

@@ -344,7 +344,7 @@ class Writer {
         "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs "
         "at its usual "
         "speed, so neither an operator nor the load explains it.{}{}",
-        finding_.culprit.process, h_.steps.size() == 1 ? "once" : fmt::format("{} times", h_.steps.size()),
+        finding_.culprit.process, h_.steps.size() <= 1 ? "once" : fmt::format("{} times", h_.steps.size()),
         Ms(h_.worst), place, frame, Ms(h_.usual), worst, crowded ? kCrowdedOut : PauseReason(time), said, Without());
   }
 

@@ -241,7 +241,7 @@ class Search {
       delay.begin = request.finished - last_out;
     }
     delay.own = true;
-    delay.exact = whole || made.has_value();
+    delay.exact = whole;
     return true;
   }
 

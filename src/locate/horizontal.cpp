@@ -147,6 +147,31 @@ Nanos LostOnStreams(const Scene& scene, const StreamTransfers& streams, uint32_t
   return several_times && static_cast<double>(lost) >= kMatters * rest ? lost : 0;
 }
 
+/// True when fewer steps hold as many slow transfers one after the other: nearly all of each step's collectives, none
+/// of which a single stop lengthens by more than its part.
+bool AllTheirTransfersAreSlow(const Scene& scene, const std::vector<TransferHit>& hits) {
+  constexpr size_t kFewestSlow = 6;
+  constexpr double kNearlyAll = 0.8;
+  std::vector<double> usual;
+  for (const auto& collective : scene.trees.collectives) usual.push_back(static_cast<double>(collective.transfer));
+  const double slow = kTransferRatio * std::max(ml::Quantile(usual, 0.5), 1.0);
+  size_t all = 0;
+  size_t longer = 0;
+  for (const TransferHit& hit : hits) {
+    const trace::Step& step = scene.trees.steps[hit.step];
+    for (const auto& collective : scene.trees.collectives) {
+      const Nanos at = collective.members.front().arrival;
+      if (collective.point_to_point || at < step.begin || at >= step.end) continue;
+      Nanos length = 0;
+      for (const auto& member : collective.members) length = std::max(length, member.end - member.arrival);
+      ++all;
+      longer += static_cast<double>(length) >= slow ? 1 : 0;
+    }
+  }
+  return hits.size() > 1 && longer >= kFewestSlow &&
+         static_cast<double>(longer) >= kNearlyAll * static_cast<double>(all);
+}
+
 TransferHits FindTransferHits(const Scene& scene) {
   const PassedOn passed_on(scene);
   const StreamTransfers streams(scene, StepRanges(scene));
@@ -175,7 +200,7 @@ TransferHits FindTransferHits(const Scene& scene) {
     const std::vector<TransferHit>& list = entry.second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
-    return list.size() < kFewestSteps || 2 * list.size() < window;
+    return (list.size() < kFewestSteps && !AllTheirTransfersAreSlow(scene, list)) || 2 * list.size() < window;
   });
   return hits;
 }

@@ -5,6 +5,7 @@
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
 #include "locate/death.hpp"
+#include "locate/divergence.hpp"
 #include "locate/explain.hpp"
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
@@ -201,7 +202,11 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   for (Finding& finding : FindVanished(store, trees, diagnosis.findings)) {
     if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
-  for (Finding& finding : diagnosis.findings) CompleteDeath(store, trees, finding);
+  for (Finding& finding : diagnosis.findings) {
+    CompleteDeath(store, trees, finding);
+    CompleteDivergence(store, finding);
+  }
+  PutEchoesBehind(store, diagnosis.findings);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);
   Number(diagnosis.findings);

@@ -6,6 +6,7 @@
 
 #include "locate/naming.hpp"
 #include "ml/robust.hpp"
+#include "tree/kernel_name.hpp"
 
 namespace teller::locate {
 
@@ -140,6 +141,28 @@ bool CopiesMore(const Scene& scene, const Hypothesis& h) {
   return most > 0 && most >= kMore * ml::Quantile(elsewhere, 0.5);
 }
 
+/// True when attention of decoding steps becomes longer and longer by a small part of the step: it reads the keys of
+/// all tokens so far, and nothing in the trace says how many these are. A slow one is as slow from its first step on.
+bool GrowsWithItsContext(const Scene& scene, const Hypothesis& h) {
+  constexpr double kGrows = 1.3;  // from the first third of the steps to the last
+  constexpr size_t kLeastSteps = 12;
+  if (h.trouble != Trouble::kSlowOperator || h.steps.size() < kLeastSteps || h.span == kNoSpan ||
+      tree::ClassOfName(scene.store.name(h.span)) != tree::KernelClass::kAttention)
+    return false;
+  double lost = 0;
+  double whole = 0;
+  for (size_t i = 0; i < h.steps.size(); ++i) {
+    const trace::Step& step = scene.trees.steps[h.steps[i]];
+    if (step.kind != trace::StepKind::kDecode || step.context_tokens >= 0) return false;
+    lost += static_cast<double>(h.lost_in[i]);
+    whole += static_cast<double>(step.duration()) - static_cast<double>(h.lost_in[i]);
+  }
+  const size_t third = h.lost_in.size() / 3;
+  const std::vector<double> first(h.lost_in.begin(), h.lost_in.begin() + static_cast<std::ptrdiff_t>(third));
+  const std::vector<double> last(h.lost_in.end() - static_cast<std::ptrdiff_t>(third), h.lost_in.end());
+  return lost <= kContextShare * whole && ml::Quantile(last, 0.5) >= kGrows * ml::Quantile(first, 0.5);
+}
+
 }  // namespace
 
 void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
@@ -169,6 +192,12 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
     if (CopiesMore(scene, h)) {
       notes.push_back({fmt::format("{} takes up to {} in {} steps of {} because more is copied there",
                                    scene.store.name(h.span), Ms(h.worst), h.steps.size(), who),
+                       h.onset, h.end});
+      return true;
+    }
+    if (GrowsWithItsContext(scene, h)) {
+      notes.push_back({fmt::format("{} takes longer with each decoding step, up to {}: it reads a context that grows",
+                                   scene.store.name(h.span), Ms(h.worst)),
                        h.onset, h.end});
       return true;
     }

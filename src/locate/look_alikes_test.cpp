@@ -163,9 +163,29 @@ TEST(LookAlikes, OnePauseWithoutAFreeProcessorIsANote) {
     const CpuWitness witness(run.store);
     Hypothesis pause = Pause(560'000'000);
     pause.worst_begin = 2 * kHalf;
+    pause.process = trace::ProcessRow(0);
     std::vector<Hypothesis> claims = {pause};
     DropLookAlikes(Scene{run.store, run.trees, run.profiles, run.normals, &witness}, claims, run.notes);
     EXPECT_EQ(claims.size(), others > 0 ? 0u : 1u);
+  }
+}
+
+TEST(LookAlikes, AttentionGrowsWithItsContext) {
+  for (const bool grows : {true, false}) {
+    for (const char* name : {"paged_attention_v2", "aten::mm"}) {
+      Traced run;
+      for (int i = 0; i < 40; ++i) run.Step(trace::StepKind::kDecode, 1, 0);
+      run.store.spans.name.push_back(run.store.strings.Intern(name));
+      Hypothesis slow;
+      slow.trouble = Trouble::kSlowOperator;
+      slow.span = 0;
+      for (uint32_t s = 10; s < 34; ++s) {
+        slow.steps.push_back(s);
+        slow.lost_in.push_back(grows ? 100'000 + 5'000 * s : 200'000);
+      }
+      const bool attention = std::string_view(name) != "aten::mm";
+      EXPECT_EQ(run.Left(slow), grows && attention ? 0u : 1u) << name << grows;
+    }
   }
 }
 

@@ -27,19 +27,19 @@ using trace::kNoTime;
 using trace::Nanos;
 using trace::PhaseKind;
 
-constexpr double kCovered = 0.9;      // of a sample's time with requests in the engine
-constexpr size_t kLeastSamples = 4;   // that are alike, to know what is usual,
-constexpr double kLeastTime = 3;      // and s that they last
-constexpr size_t kLeastAtRest = 3;    // without any request: to know that it runs at all times
-constexpr double kLeastUsual = 0.5;   // processors that it takes
-constexpr double kVaries = 0.15;      // of the usual, either way
-constexpr double kSteady = 0.85;      // of the time, in which it varies no more
-constexpr double kLow = 0.6;            // of the usual: held back
-constexpr double kFree = 0.25;          // processors that did nothing, at least,
-constexpr double kFreeOfMissing = 0.5;  // and at least this part of what it did not use
-constexpr double kLeastLost = 0.3;      // s of processor time
-constexpr double kMostLow = 0.4;        // of the time: beyond that there is no usual
-constexpr double kNothing = 0.05;       // of the usual
+constexpr double kCovered = 0.9;           // of a sample's time with requests in the engine
+constexpr size_t kLeastSamples = 4;        // that are alike, to know what is usual,
+constexpr double kLeastTime = 3;           // and s that they last
+constexpr size_t kLeastAtRest = 3;         // without any request: to know that it runs at all times
+constexpr double kLeastUsual = 0.5;        // processors that it takes
+constexpr double kVaries = 0.15;           // of the usual, either way
+constexpr double kSteady = 0.85;           // of the time, in which it varies no more
+constexpr double kLow = 0.6;               // of the usual: held back
+constexpr double kFree = 0.25;             // processors that did nothing, at least,
+constexpr double kFreeOfMissing = 0.5;     // and at least this part of what it did not use
+constexpr double kLeastLost = 0.3;         // s of processor time
+constexpr double kMostLow = 0.4;           // of the time: beyond that there is no usual
+constexpr double kNothing = 0.05;          // of the usual
 constexpr Nanos kLongest = 3'000'000'000;  // between two samples
 
 /// What happened between two samples of one process.
@@ -171,7 +171,8 @@ class Search {
         ++usual_ones;
       }
     }
-    return usual >= kLeastUsual && usual_ones >= kLeastSamples && alike >= kLeastTime && alike >= kSteady * (all - low) && low <= kMostLow * all;
+    return usual >= kLeastUsual && usual_ones >= kLeastSamples && alike >= kLeastTime &&
+           alike >= kSteady * (all - low) && low <= kMostLow * all;
   }
 
   std::optional<Finding> Judge(const CounterSeries& series, const std::vector<Sample>& all) const {
@@ -257,9 +258,9 @@ class Search {
         "{} has work but does not run: it uses {:.2f} processors for {}, {:.2f} whenever else requests are in the "
         "engine, and {:.2f} processors of the machine are idle meanwhile [E1]. {}",
         series.process_name, used / time, Ms(finding.end - finding.onset), usual, free / time,
-        quota ? "It gets a little in every sample, as under a processor quota."
-              : fmt::format("It stood still for about {} (stopped, frozen or waiting for something).",
-                            Ms(finding.cost)));
+        quota
+            ? "It gets a little in every sample, as under a processor quota."
+            : fmt::format("It stood still for about {} (stopped, frozen or waiting for something).", Ms(finding.cost)));
     return finding;
   }
 

@@ -23,6 +23,12 @@ bool IsAftermath(const Hypothesis& a, const Hypothesis& b) {
          b.end <= pause_end + a.worst;
 }
 
+/// A rank that leaves collectives late, in a row of slow ones: the receiving end of what moves slowly.
+bool LeavesASlowTransfer(const Hypothesis& transfer, const Hypothesis& pause) {
+  return transfer.trouble == Trouble::kSlowTransfer && pause.trouble == Trouble::kPause && !pause.collectives.empty() &&
+         transfer.lost >= pause.lost;
+}
+
 bool IsOwn(const Hypothesis& h) {
   return h.trouble != Trouble::kSlowTransfer && h.trouble != Trouble::kLateRank;
 }
@@ -85,6 +91,8 @@ bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
   if (IsAftermath(a, b)) return true;
   if (IsAftermath(b, a)) return false;
   if (!Overlap(a, b)) return false;
+  if (LeavesASlowTransfer(a, b)) return true;
+  if (LeavesASlowTransfer(b, a)) return false;
   if (a.process == b.process) {
     if (IsPartOfStarvation(scene, b, a)) return true;
     if (IsPartOfStarvation(scene, a, b)) return false;

@@ -1,0 +1,146 @@
+#include "locate/divergence.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "locate/naming.hpp"
+#include "tree/collectives.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::FaultClass;
+using trace::Finding;
+using trace::Nanos;
+
+constexpr size_t kFewestCalls = 24;  // of a rank, to know its habit
+constexpr size_t kTail = 64;         // last calls that may differ from it
+constexpr size_t kMostCalls = 100'000;
+constexpr size_t kFewestSeen = 3;  // times that the same calls came before
+constexpr std::array<size_t, 5> kContexts = {4, 8, 16, 32, 64};
+constexpr Nanos kLeastWait = 1000 * base::kMilli;
+constexpr Nanos kStampError = 2000 * base::kMilli;  // many logs know whole seconds only
+constexpr double kBehind = 0.05;                    // of score
+
+/// One call that starts a collective.
+struct Call {
+  Nanos begin = 0;
+  uint32_t span = 0;
+};
+
+/// The calls of a process in order: those of the framework where there are any, else what carries them out.
+std::vector<Call> Calls(const trace::Store& store, trace::ProcessRow process) {
+  std::vector<Call> started;
+  std::vector<Call> carried;
+  for (const trace::Track& track : store.tracks) {
+    if (track.process != process) continue;
+    for (uint32_t span = track.first_span; span < track.first_span + track.span_count; ++span) {
+      if (store.name(span).starts_with("c10d::")) {
+        started.push_back({store.spans.begin[span], span});
+      } else if (tree::IsCollectiveSpan(store, span)) {
+        carried.push_back({store.spans.begin[span], span});
+      }
+    }
+  }
+  std::vector<Call>& calls = started.empty() ? carried : started;
+  std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.begin < b.begin; });
+  if (calls.size() > kMostCalls) calls.erase(calls.begin(), calls.end() - kMostCalls);
+  return calls;
+}
+
+/// A call that came where another one always came before.
+struct Break {
+  Call call;
+  uint32_t usual = 0;  ///< name, as StringId
+};
+
+/// The first call of the tail that differs from what always followed the same calls before it.
+std::optional<Break> FirstBreak(const trace::Store& store, const std::vector<Call>& calls) {
+  const auto name = [&](size_t i) { return store.spans.name[calls[i].span].value(); };
+  const size_t tail = calls.size() - std::min(kTail, calls.size() / 4);
+  for (const size_t length : kContexts) {
+    if (2 * length > tail) return std::nullopt;
+    std::map<std::vector<uint32_t>, std::map<uint32_t, size_t>> seen;  // calls -> what followed, how often
+    size_t unsure = 0;
+    std::vector<uint32_t> context;
+    const auto before = [&](size_t i) {
+      context.clear();
+      for (size_t k = i - length; k < i; ++k) context.push_back(name(k));
+    };
+    for (size_t i = length; i < tail; ++i) {
+      before(i);
+      auto& next = seen[context];
+      ++next[name(i)];
+      unsure += next.size() > 1 ? 1 : 0;
+    }
+    if (unsure > 0) continue;  // too short to tell what comes
+    for (size_t i = tail; i < calls.size(); ++i) {
+      before(i);
+      const auto known = seen.find(context);
+      if (known == seen.end()) continue;
+      const auto& [usual, times] = *known->second.begin();
+      if (times >= kFewestSeen && usual != name(i)) return Break{calls[i], usual};
+    }
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void CompleteDivergence(const trace::Store& store, Finding& finding) {
+  if (finding.fault != FaultClass::kCollDivergence || finding.culprit.rank.has_value()) return;
+  std::optional<Break> broken;
+  trace::ProcessRow who;
+  for (uint32_t p = 0; p < store.processes.size(); ++p) {
+    if (!store.processes[p].rank.has_value()) continue;
+    const std::vector<Call> calls = Calls(store, trace::ProcessRow(p));
+    if (calls.size() < kFewestCalls) continue;
+    const auto one = FirstBreak(store, calls);
+    if (!one.has_value()) continue;
+    if (broken.has_value()) return;  // two ranks do what they never did: this tells nothing
+    broken = one;
+    who = trace::ProcessRow(p);
+  }
+  if (!broken.has_value()) return;
+  finding.culprit.rank = store.processes[who.value()].rank;
+  finding.culprit.process = ProcessName(store, who);
+  finding.culprit.op = std::string(store.name(broken->call.span));
+  trace::Evidence evidence;
+  evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
+  evidence.kind = trace::Evidence::Kind::kSpan;
+  evidence.file = store.processes[who.value()].file;
+  evidence.ref = "span:" + std::to_string(broken->call.span);
+  evidence.span = trace::SpanRow(broken->call.span);
+  evidence.at = broken->call.begin;
+  evidence.text = fmt::format("rank {} calls {} where it always called {} after the same calls before",
+                              *finding.culprit.rank, finding.culprit.op, store.text(trace::StringId(broken->usual)));
+  finding.explanation +=
+      fmt::format(" The traces tell: {} [{}]; no other rank broke with its habit.", evidence.text, evidence.id);
+  finding.evidence.push_back(std::move(evidence));
+  finding.score = std::max(finding.score, 0.9);
+}
+
+void PutEchoesBehind(const trace::Store& store, std::vector<Finding>& findings) {
+  for (const Finding& source : findings) {
+    if (source.fault != FaultClass::kCollDivergence || source.onset == trace::kNoTime) continue;
+    for (Finding& echo : findings) {
+      const bool inside = !echo.evidence.empty() && echo.evidence.front().span.valid() &&
+                          tree::IsCollectiveSpan(store, echo.evidence.front().span.value());
+      if (echo.fault != FaultClass::kRuntimePause || !inside || echo.end - echo.onset < kLeastWait ||
+          std::abs(echo.end - source.onset) > kStampError || echo.score <= source.score - kBehind)
+        continue;
+      echo.score = source.score - kBehind;
+      echo.explanation += " It ended when the ranks gave up on a collective, and is how long they waited for it.";
+    }
+  }
+}
+
+}  // namespace teller::locate
