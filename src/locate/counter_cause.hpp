@@ -12,9 +12,10 @@ namespace teller::locate {
 /// What counters alone prove, each with class, process, interval and the figures:
 /// a process that waits for a processor longer than it runs (run-queue time of the host), one that its control group
 /// throttles or that does not run although it has work and a processor is free (`own_use`), a machine whose processors
-/// others have taken while requests were being served, a process that reads its own pages from disk while it serves, and
-/// requests that the engine throws back because its KV cache is full. Counters without times tell an amount, not when.
-/// `notes`: what else was seen; while a profiler holds up serving, nobody is blamed for a service that gets little.
+/// others have taken while requests were being served, a process that reads its own pages from disk while it serves,
+/// and requests that the engine throws back because its KV cache is full. Counters without times tell an amount, not
+/// when. `notes`: what else was seen; while a profiler holds up serving, nobody is blamed for a service that gets
+/// little.
 std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const trace::Trees& trees,
                                               const std::vector<trace::Note>& notes = {});
 

@@ -147,16 +147,14 @@ Nanos LostOnStreams(const Scene& scene, const StreamTransfers& streams, uint32_t
   return several_times && static_cast<double>(lost) >= kMatters * rest ? lost : 0;
 }
 
-/// True when fewer steps hold as many slow transfers one after the other: nearly all of each step's collectives, none
-/// of which a single stop lengthens by more than its part.
-bool AllTheirTransfersAreSlow(const Scene& scene, const std::vector<TransferHit>& hits) {
+/// True when fewer steps hold many slow transfers, none of which is most of it: no single stop does that.
+bool ManyTransfersAreSlow(const Scene& scene, const std::vector<TransferHit>& hits) {
   constexpr size_t kFewestSlow = 6;
-  constexpr double kNearlyAll = 0.8;
+  constexpr double kOne = 0.5;  // of their time
   std::vector<double> usual;
   for (const auto& collective : scene.trees.collectives) usual.push_back(static_cast<double>(collective.transfer));
   const double slow = kTransferRatio * std::max(ml::Quantile(usual, 0.5), 1.0);
-  size_t all = 0;
-  size_t longer = 0;
+  std::vector<double> longer;
   for (const TransferHit& hit : hits) {
     const trace::Step& step = scene.trees.steps[hit.step];
     for (const auto& collective : scene.trees.collectives) {
@@ -164,12 +162,13 @@ bool AllTheirTransfersAreSlow(const Scene& scene, const std::vector<TransferHit>
       if (collective.point_to_point || at < step.begin || at >= step.end) continue;
       Nanos length = 0;
       for (const auto& member : collective.members) length = std::max(length, member.end - member.arrival);
-      ++all;
-      longer += static_cast<double>(length) >= slow ? 1 : 0;
+      if (static_cast<double>(length) >= slow) longer.push_back(static_cast<double>(length));
     }
   }
-  return hits.size() > 1 && longer >= kFewestSlow &&
-         static_cast<double>(longer) >= kNearlyAll * static_cast<double>(all);
+  double sum = 0;
+  for (const double one : longer) sum += one;
+  return hits.size() > 1 && longer.size() >= kFewestSlow &&
+         *std::max_element(longer.begin(), longer.end()) <= kOne * sum;
 }
 
 TransferHits FindTransferHits(const Scene& scene) {
@@ -200,7 +199,7 @@ TransferHits FindTransferHits(const Scene& scene) {
     const std::vector<TransferHit>& list = entry.second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
-    return (list.size() < kFewestSteps && !AllTheirTransfersAreSlow(scene, list)) || 2 * list.size() < window;
+    return (list.size() < kFewestSteps && !ManyTransfersAreSlow(scene, list)) || 2 * list.size() < window;
   });
   return hits;
 }
@@ -298,7 +297,9 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   }
   const StepNormal& n = scene.normals[h.steps.front()];
   h.usual = shift.usual > 0 ? shift.usual : n.expected_transfer;
-  h.false_alarm = std::clamp(std::pow(0.05, static_cast<double>(h.steps.size()) - 0.5), 1e-9, 1.0);
+  // Fewer steps were let through for their many slow collectives.
+  const auto steps = static_cast<double>(std::max(h.steps.size(), kFewestSteps));
+  h.false_alarm = std::clamp(std::pow(0.05, steps - 0.5), 1e-9, 1.0);
   if (shift.usual > 0) h.false_alarm = shift.false_alarm;
   out.push_back(std::move(h));
 }

@@ -20,6 +20,7 @@ LogCauses FindLogCauses(const trace::Store& store) {
             [&](const Signal& a, const Signal& b) { return facts.place[a.row] < facts.place[b.row]; });
   FindIncidents(store, facts, signals, out);
   FindFloods(store, facts, signals, out);
+  FindRates(store, facts, out);
   NoteLookAlikes(store, facts, out);
   std::stable_sort(out.findings.begin(), out.findings.end(), [](const trace::Finding& a, const trace::Finding& b) {
     return std::tuple(-a.score, a.onset) < std::tuple(-b.score, b.onset);

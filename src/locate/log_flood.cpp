@@ -153,6 +153,17 @@ class Floods {
     Publish(std::move(finding));
   }
 
+  /// Names that cannot be resolved, again and again: what lies behind them is out of reach. Once is a hub that somebody
+  /// has no way to, as on many machines without one.
+  void Lookups(const std::vector<const Signal*>& events) {
+    if (events.empty()) return;
+    Finding finding = Collect(store_, facts_, events);
+    finding.false_alarm_probability = events.size() < 3 ? 0.05 : events.size() < 5 ? 8e-3 : 5e-3;
+    finding.explanation = "Names on the network could not be resolved " + std::to_string(events.size()) + " times" +
+                          Span(finding) + " [E1]: whatever is behind them is out of reach of this process.";
+    Publish(std::move(finding));
+  }
+
  private:
   /// Engines that log no preemption: the cache stays full while requests wait, in statistics lines one after another.
   void KvFullWithoutEvents() {
@@ -268,17 +279,20 @@ void FindFloods(const trace::Store& store, const LogFacts& facts, const std::vec
   std::vector<const Signal*> client;
   std::vector<const Signal*> compile;
   std::vector<const Signal*> transfer;
+  std::vector<const Signal*> lookup;
   for (const Signal& s : signals) {
     if (s.role == SignalRole::kKvEvent) kv.push_back(&s);
     if (s.role == SignalRole::kClient) client.push_back(&s);
     if (s.role == SignalRole::kCompile) compile.push_back(&s);
     if (s.role == SignalRole::kTransfer) transfer.push_back(&s);
+    if (s.role == SignalRole::kLookup) lookup.push_back(&s);
   }
   Floods floods(store, facts, out);
   floods.KvPressure(kv);
   floods.Refusals(client);
   floods.Compilation(compile);
   floods.Transfers(transfer);
+  floods.Lookups(lookup);
 }
 
 }  // namespace teller::locate

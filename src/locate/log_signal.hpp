@@ -25,6 +25,7 @@ enum class SignalRole : uint8_t {
   kClient,     ///< a request was refused
   kCompile,    ///< something was compiled while serving
   kTransfer,   ///< a KV transfer failed
+  kLookup,     ///< a name on the network could not be resolved
   kShutdown,   ///< somebody asked the service to end
   kStart,      ///< a service starts (again)
 };

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/nanos.hpp"
+#include "locate/log_incident.hpp"
+#include "locate/log_text.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+using trace::FaultClass;
+using trace::Finding;
+
+namespace {
+
+// Acceptance lengths count the token that the model makes anyway, so what was gained is one less.
+constexpr size_t kFewestBefore = 3;  // lines of an engine that speculates well
+constexpr size_t kFewestAfter = 3;   // lines one after another without gain
+constexpr double kGains = 0.5;       // tokens a step that were gained before
+constexpr double kFalls = 0.25;      // of them that are left
+constexpr double kHardly = 0.15;     // tokens a step: hardly any
+constexpr size_t kFewestThroughout = 6;
+constexpr size_t kFewestLoads = 3;
+constexpr double kTimesOthers = 3;  // that one rank loads longer
+constexpr double kLeastLoad = 30;   // s by which it does
+constexpr double kMostSeconds = 1e7;
+
+/// One number that a line states.
+struct Point {
+  size_t row = 0;
+  double value = 0;
+};
+
+/// The number of seconds behind `mark`, with a fraction.
+std::optional<double> SecondsAfter(std::string_view text, std::string_view mark) {
+  const size_t at = text.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string rest(text.substr(at + mark.size(), 24));
+  char* end = nullptr;
+  const double value = std::strtod(rest.c_str(), &end);
+  if (end == rest.c_str() || !std::isfinite(value) || value < 0 || value > kMostSeconds) return std::nullopt;
+  return value;
+}
+
+class Rates {
+ public:
+  Rates(const trace::Store& store, const LogFacts& facts, LogCauses& out) : store_(store), facts_(facts), out_(out) {}
+
+  void Run() {
+    std::map<std::string, std::vector<Point>> accepted;  // by writer
+    std::map<std::pair<int, size_t>, Point> loads;       // (rank, how-manieth of it) -> seconds
+    std::map<int, size_t> loaded;
+    for (const size_t row : facts_.order) {
+      const trace::LogRecord& record = store_.logs[row];
+      const std::string writer =
+          std::to_string(record.file.value()) + "/" + record.process + "/" + std::to_string(record.pid.value_or(-1));
+      for (const auto& [name, value] : record.statistics) {
+        if (name == "accept_length" && value >= 1 && value < 1000) accepted[writer].push_back({row, value - 1});
+      }
+      const std::string_view text = FirstLine(record.message);
+      auto seconds = SecondsAfter(text, "Loading weights took ");
+      if (!seconds) seconds = Has(text, "Load weight end") ? SecondsAfter(text, "elapsed=") : std::nullopt;
+      if (const auto rank = RankOf(store_, facts_, row); seconds && rank)
+        loads[{*rank, loaded[*rank]++}] = {row, *seconds};
+    }
+    for (const auto& [writer, points] : accepted) Acceptance(points);
+    UnevenLoads(loads);
+  }
+
+ private:
+  Finding Start(FaultClass fault, const std::vector<Point>& points, std::string_view layer) const {
+    Finding finding;
+    finding.fault = fault;
+    finding.view = "vertical";
+    Signal signal;
+    signal.row = points.front().row;
+    signal.own_word = true;
+    finding.culprit = CulpritOf(store_, facts_, signal);
+    finding.culprit.layer = layer;
+    finding.onset = store_.logs[points.front().row].at;
+    finding.end = store_.logs[points.back().row].at;
+    AddEvidence(finding, store_, points.front().row);
+    if (points.size() > 1) AddEvidence(finding, store_, points.back().row);
+    return finding;
+  }
+
+  void Publish(Finding finding, double false_alarm) {
+    finding.false_alarm_probability = false_alarm;
+    finding.score = ScoreOf(false_alarm);
+    out_.findings.push_back(std::move(finding));
+  }
+
+  /// What was gained falls to next to nothing and stays there, or is next to nothing all along.
+  void Acceptance(const std::vector<Point>& points) {
+    std::vector<double> before;
+    std::vector<Point> low;
+    for (const Point& point : points) {
+      const double usual = before.size() < kFewestBefore ? 0 : ml::Quantile(before, 0.5);
+      const bool fallen = usual >= kGains && point.value <= kFalls * usual;
+      if (fallen || (before.empty() && point.value <= kHardly)) {
+        low.push_back(point);
+        continue;
+      }
+      if (low.size() >= kFewestAfter && !before.empty()) break;
+      low.clear();
+      before.push_back(point.value);
+    }
+    const bool throughout = before.empty();
+    if (low.size() < (throughout ? kFewestThroughout : kFewestAfter)) return;
+    std::vector<double> left;
+    for (const Point& point : low) left.push_back(point.value);
+    Finding finding = Start(FaultClass::kSpecCollapse, low, "python");
+    if (finding.culprit.process.find("APIServer") != std::string::npos) finding.culprit.process = "EngineCore";
+    finding.alternatives = {{FaultClass::kNotAFault, 0.2}};
+    finding.explanation = fmt::format(
+        "Speculative decoding gains {:.2f} tokens a step in {} statistics lines in a row{} [E1]: drafting and checking "
+        "cost what they always do and bring hardly anything.",
+        ml::Quantile(left, 0.5), low.size(),
+        throughout ? std::string(", from the first one on")
+                   : fmt::format(", where {:.2f} were usual before", ml::Quantile(before, 0.5)));
+    Publish(std::move(finding), low.size() >= 2 * kFewestAfter ? 4e-3 : 8e-3);
+  }
+
+  /// Ranks load equal parts of the same weights: one that takes several times as long has slower storage.
+  void UnevenLoads(const std::map<std::pair<int, size_t>, Point>& loads) {
+    std::map<size_t, std::vector<std::pair<int, Point>>> rounds;
+    for (const auto& [key, point] : loads) rounds[key.second].emplace_back(key.first, point);
+    for (const auto& [round, ranks] : rounds) {
+      if (ranks.size() < kFewestLoads) continue;
+      std::vector<double> seconds;
+      for (const auto& [rank, point] : ranks) seconds.push_back(point.value);
+      const double usual = ml::Quantile(seconds, 0.5);
+      const auto& [rank, worst] = *std::max_element(
+          ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
+      if (worst.value < kTimesOthers * usual || worst.value < usual + kLeastLoad) continue;
+      Finding finding = Start(FaultClass::kStorageSlow, {worst}, "storage");
+      finding.view = "horizontal";
+      finding.culprit.rank = rank;
+      finding.explanation = fmt::format(
+          "Rank {} took {:.0f} s to load its weights where {:.0f} s is usual for its peers [E1]: it reads them from "
+          "slower storage or over a slower path.",
+          rank, worst.value, usual);
+      return Publish(std::move(finding), 4e-3);
+    }
+  }
+
+  const trace::Store& store_;
+  const LogFacts& facts_;
+  LogCauses& out_;
+};
+
+}  // namespace
+
+void FindRates(const trace::Store& store, const LogFacts& facts, LogCauses& out) {
+  Rates(store, facts, out).Run();
+}
+
+}  // namespace teller::locate
