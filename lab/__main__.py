@@ -127,6 +127,7 @@ VERBS = {"run": make_run, "real": make_real, "visible": show_visible}
 
 
 def main(argv):
+    undone = UNDONE.get(argv[0] if argv else None, "nothing was changed")
     try:
         if argv and argv[0] in MODULES:
             return run_module(argv[0], argv[1:])
@@ -143,9 +144,9 @@ def main(argv):
     except LabError as error:
         say(error)
     except OSError as error:
-        say(f"{error.filename or 'output'}: {error.strerror or error}; {UNDONE.get(args.verb, 'nothing was changed')}")
+        say(f"{error.filename or 'output'}: {error.strerror or error}; {undone}")
     except KeyboardInterrupt:
-        say(f"interrupted; {UNDONE.get(args.verb, 'nothing was changed')}")
+        say(f"interrupted; {undone}")
     return 2
 
 

@@ -1,6 +1,6 @@
 """Looks for leaks in a set of labelled cases: ways in which the answer reaches a method other than through what a fault does.
 
-usage: python3 -m lab.leak CASES... [-o RESULTS] [--split SPLIT] [--shuffles N] [--seed N] [--reads FOLDER]
+usage: lab leak CASES... [-o RESULTS] [--split SPLIT] [--shuffles N] [--seed N] [--reads FOLDER]
 
 1. A method that sees only names, sizes, counts and order of files and records (`names-and-sizes`) is asked for class and culprit; then again after
    lessons whose labels were shuffled among runs of their kind (source, stack, ranks; re-timed cases: recording). If it is better with true labels, these
@@ -13,15 +13,14 @@ number of ranks; for status 0 (share of faults found less share of false alarms)
 A figure is above chance when its interval of 99 % is.
 """
 import collections
-import concurrent.futures
 import json
 import os
 import pathlib
 import random
 import subprocess
-import sys
 import tempfile
 
+from lab import parallel
 from lab.errors import LabError, Parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -183,31 +182,22 @@ def main(argv):
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--reads", type=pathlib.Path, help="keep what is read of the cases here, as lab score does")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
-    try:
-        args = parser.parse_args(argv)
-        if args.shuffles < 1:
-            raise LabError("--shuffles takes a whole number from 1")
-        if args.output and args.output.exists():
-            raise LabError(f"{args.output}: is there already; name a new file")
-        report = Report()
-        with tempfile.TemporaryDirectory(prefix="teller-leak-") as folder:
-            folder = pathlib.Path(folder)
-            true = score(args, folder / "true", [BLIND], args.seed, False)
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                shuffled = list(pool.map(lambda i: score(args, folder / f"shuffled{i}", LEARNED, args.seed + i, True), range(args.shuffles)))
-            # Folds are drawn by the seed; cases are compared by their folder.
-            for scores in (true, *shuffled):
-                scores["cases"].sort(key=lambda case: case["folder"])
-        blind(report, true, shuffled, args.seed)
-        after_shuffle(report, shuffled, args.seed)
-        print(report.text(), end="")
-        if args.output:
-            args.output.write_text(json.dumps({"cases": len(true["cases"]), "split": args.split, "shuffles": args.shuffles, "rows": report.rows}, indent=1) + "\n")
-        return 1 if report.leaks() else 0
-    except (LabError, OSError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    args = parser.parse_args(argv)
+    if args.shuffles < 1:
+        raise LabError("--shuffles takes a whole number from 1")
+    if args.output and args.output.exists():
+        raise LabError(f"{args.output}: is there already; name a new file")
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="teller-leak-") as folder:
+        folder = pathlib.Path(folder)
+        true = score(args, folder / "true", [BLIND], args.seed, False)
+        shuffled = parallel.each(lambda i: score(args, folder / f"shuffled{i}", LEARNED, args.seed + i, True), range(args.shuffles))
+        # Folds are drawn by the seed; cases are compared by their folder.
+        for scores in (true, *shuffled):
+            scores["cases"].sort(key=lambda case: case["folder"])
+    blind(report, true, shuffled, args.seed)
+    after_shuffle(report, shuffled, args.seed)
+    print(report.text(), end="")
+    if args.output:
+        args.output.write_text(json.dumps({"cases": len(true["cases"]), "split": args.split, "shuffles": args.shuffles, "rows": report.rows}, indent=1) + "\n")
+    return 1 if report.leaks() else 0

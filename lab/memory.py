@@ -21,10 +21,11 @@ KILL_S = 20
 REFUSE_S = 20
 PROCESS_MADVISE, PAGE_OUT = 440, 21  # of every architecture with the common table of system calls
 MACHINES = ("x86_64", "aarch64")
-# Grows until it is told to end.
+# Grows when it is told to. Ends when there is nobody any more who could.
 BALLOON = """import sys, time
 print("ready", flush=True)
-sys.stdin.readline()
+if not sys.stdin.readline():
+    sys.exit()
 held = []
 for _ in range(int(sys.argv[1])):
     held.append(bytearray(b"1") * (1 << 20))

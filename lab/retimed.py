@@ -1,11 +1,10 @@
 """A set of labelled cases made from recorded healthy runs: every fault that `teller lab retime` can plant, on several ranks and operators, from barely
 visible to gross, and controls that went through the same re-timing unchanged.
 
-usage: python3 -m lab.retimed -o CASES [--seed N] [--count N] [--teller PATH] [RUN...]
+usage: lab retimed -o CASES [--seed N] [--count N] [--teller PATH] [RUN...]
 
 Same runs, seed and count: same cases. The labels are those of the program.
 """
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -13,6 +12,7 @@ import random
 import subprocess
 import sys
 
+from lab import parallel
 from lab.casefile import whole_set
 from lab.errors import LabError, Parser
 
@@ -100,27 +100,18 @@ def main(argv):
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--count", type=int, default=72)
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
-    try:
-        args = parser.parse_args(argv)
-        runs = args.runs or [ROOT.parent / "shared/data/lab" / name for name in RUNS]
-        for run in runs:
-            if not run.exists():
-                raise LabError(f"{run}: there is no such run")
-        jobs = plan(runs, args.teller, args.seed, args.count)
-        with whole_set(args.output) as part:
-            with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-                refused = [text for text in pool.map(lambda job: make(args.teller, part, job), jobs) if text]
-            for text in refused:
-                print(f"lab: not made: {text}", file=sys.stderr)
-            if len(refused) == len(jobs):
-                raise LabError("no case could be made")
-        controls = sum("none" in job[2] for job in jobs)
-        print(f"{len(jobs) - len(refused)} cases of {len(runs)} runs in {args.output}, {controls} of them planned as controls")
-        return 0
-    except (LabError, OSError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    args = parser.parse_args(argv)
+    runs = args.runs or [ROOT.parent / "shared/data/lab" / name for name in RUNS]
+    for run in runs:
+        if not run.exists():
+            raise LabError(f"{run}: there is no such run")
+    jobs = plan(runs, args.teller, args.seed, args.count)
+    with whole_set(args.output) as part:
+        refused = [text for text in parallel.each(lambda job: make(args.teller, part, job), jobs) if text]
+        for text in refused:
+            print(f"lab: not made: {text}", file=sys.stderr)
+        if len(refused) == len(jobs):
+            raise LabError("no case could be made")
+    controls = sum("none" in job[2] for job in jobs)
+    print(f"{len(jobs) - len(refused)} cases of {len(runs)} runs in {args.output}, {controls} of them planned as controls")
+    return 0

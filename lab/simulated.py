@@ -8,7 +8,6 @@ Same numbers and seed: same cases.
 import os
 import pathlib
 import subprocess
-import sys
 
 from lab.casefile import whole_set
 from lab.errors import LabError, Parser
@@ -18,7 +17,7 @@ RUNS = (("vllm", 1), ("vllm", 2), ("vllm", 4), ("sglang", 1), ("sglang", 4), ("f
 
 
 def make(teller, folder, engine, ranks, fault, count, seed, steps):
-    length = ["--steps", str(steps)] if steps else []
+    length = [] if steps is None else ["--steps", str(steps)]
     done = subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count), "--seed", str(seed), *length,
                            "-q", "-o", folder / f"{engine}-{ranks}-{fault}"], stderr=subprocess.PIPE, text=True)
     if done.returncode:
@@ -34,24 +33,16 @@ def main(argv):
     parser.add_argument("--steps", type=int, help="recorded steps of each; by default the program's own number")
     parser.add_argument("--most-ranks", type=int, default=max(ranks for _, ranks in RUNS), help="leave out runs of more ranks")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
-    try:
-        args = parser.parse_args(argv)
-        if min(args.mix, args.healthy) < 0 or args.mix + args.healthy == 0:
-            raise LabError("--mix and --healthy are numbers of cases from 0, at least one of them from 1")
-        runs = [(i, *run) for i, run in enumerate(RUNS) if run[1] <= args.most_ranks]
-        if not runs:
-            raise LabError("--most-ranks is a number from 1")
-        with whole_set(args.output) as part:
-            for i, engine, ranks in runs:
-                for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):
-                    if count:
-                        make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i, args.steps)
-        print(f"{len(runs) * (args.mix + args.healthy)} cases in {args.output}")
-        return 0
-    except (LabError, OSError) as error:
-        print(f"lab: {error}", file=sys.stderr)
-        return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    args = parser.parse_args(argv)
+    if min(args.mix, args.healthy) < 0 or args.mix + args.healthy == 0:
+        raise LabError("--mix and --healthy are numbers of cases from 0, at least one of them from 1")
+    runs = [(i, *run) for i, run in enumerate(RUNS) if run[1] <= args.most_ranks]
+    if not runs:
+        raise LabError("--most-ranks is a number from 1")
+    with whole_set(args.output) as part:
+        for i, engine, ranks in runs:
+            for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):
+                if count:
+                    make(args.teller, part, engine, ranks, fault, count, args.seed + offset + i, args.steps)
+    print(f"{len(runs) * (args.mix + args.healthy)} cases in {args.output}")
+    return 0

@@ -4,7 +4,6 @@ alone, and whole; each time from a copy with a neutral name and without the trut
 Found: something is said to be wrong. Class: the first finding has the labelled class or one that the label accepts. Rank: it accuses
 the labelled rank or one that the label accepts (only where there are several). For what is no fault, found is a false alarm.
 """
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -12,6 +11,7 @@ import shutil
 import subprocess
 import tempfile
 
+from lab import parallel
 from lab.errors import LabError
 
 TRUTH = {"label.json", "requests.jsonl", "evidence.json", "README.md"}
@@ -144,9 +144,4 @@ def run(folder, teller):
         raise LabError(f"{folder} holds no case (no label.json)")
     if not os.access(teller, os.X_OK):
         raise LabError(f"{teller} is no program: ./dev build makes it")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        try:
-            return list(pool.map(lambda path: look(teller, path), labels))
-        except BaseException:  # an interruption: finish what runs, begin nothing more
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return parallel.each(lambda path: look(teller, path), labels)

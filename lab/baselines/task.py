@@ -1,5 +1,6 @@
 """What the scorer asks (docs/reference/method-answer.md): reading a task and the features of its cases, writing answers."""
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -92,23 +93,36 @@ def read_case(path, name):
                 [s["kind"] for s in steps], time, shape, names, self_ns, sequence, collectives, logs, templates)
 
 
+@functools.cache
+def version():
+    """Another one for other sources of the baselines: what was kept by others is not taken."""
+    sources = b"".join(source.read_bytes() for source in sorted(pathlib.Path(__file__).parent.iterdir()) if source.suffix in (".py", ".txt"))
+    return hashlib.sha256(sources).hexdigest()[:16]
+
+
+def keep(path, what):
+    """Whole or not at all: others may read it meanwhile, and a run that is killed must not leave half of it to the next one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}")
+    try:
+        part.write_bytes(pickle.dumps(what))
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 class Said:
-    """What a method that learns nothing said of cases: the same in every split, so it is kept beside what was read of the cases. Another version of the
-    baselines asks anew."""
+    """What a method that learns nothing said of cases: the same in every split, so it is kept beside what was read of the cases."""
 
     def __init__(self, path, method):
         features = pathlib.Path(json.loads(pathlib.Path(path).read_text(encoding="utf-8"))["features"])
-        sources = b"".join(source.read_bytes() for source in sorted(pathlib.Path(__file__).parent.iterdir()) if source.suffix in (".py", ".txt"))
-        self.path = features.parent / "said" / f"{method}-{hashlib.sha256(sources).hexdigest()[:16]}.pickle"
+        self.path = features.parent / "said" / f"{method}-{version()}.pickle"
         self.answers = pickle.loads(self.path.read_bytes()) if self.path.is_file() else {}
         self.known = len(self.answers)
 
     def keep(self):
         if len(self.answers) > self.known:
-            self.path.parent.mkdir(exist_ok=True)
-            part = self.path.with_suffix(f".{os.getpid()}")
-            part.write_bytes(pickle.dumps(self.answers))
-            part.replace(self.path)
+            keep(self.path, self.answers)
 
 
 class Task:
@@ -136,12 +150,11 @@ class Task:
         return self.cases[name]
 
     def read(self, name):
-        parsed = self.features.parent / "parsed" / f"{name}.pickle"
+        parsed = self.features.parent / "parsed" / version() / f"{name}.pickle"
         if parsed.is_file():
             return pickle.loads(parsed.read_bytes())
         case = read_case(self.features / f"{name}.jsonl", name)
-        parsed.parent.mkdir(exist_ok=True)
-        parsed.write_bytes(pickle.dumps(case))
+        keep(parsed, case)
         return case
 
     def write(self, name, status, confidence, answer, threshold, wall_ns):

@@ -270,7 +270,7 @@ class RetimedSet(Case):
     def test_same_seed_same_cases(self):
         run = SHARED / "data/lab/fsdp/healthy_fsdp2_w2"
         for name in ("a", "b"):
-            done = subprocess.run([sys.executable, "-m", "lab.retimed", run, "-o", self.folder / name, "--count", "5", "--seed", "3", "--teller", os.environ.get("TELLER", "build/release/teller")],
+            done = subprocess.run([sys.executable, "-m", "lab", "retimed", run, "-o", self.folder / name, "--count", "5", "--seed", "3", "--teller", os.environ.get("TELLER", "build/release/teller")],
                                   cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
         labels = [{p.parent.name: json.loads(p.read_text()) for p in (self.folder / n).glob("*/label.json")} for n in ("a", "b")]
@@ -281,7 +281,7 @@ class RetimedSet(Case):
 
 class SimulatedSet(Case):
     def test_engines_and_ranks_are_in_it_and_it_is_whole_or_not_there(self):
-        run = lambda *args: subprocess.run([sys.executable, "-m", "lab.simulated", *args, "--teller", os.environ.get("TELLER", "build/release/teller")], cwd=ROOT,
+        run = lambda *args: subprocess.run([sys.executable, "-m", "lab", "simulated", *args, "--teller", os.environ.get("TELLER", "build/release/teller")], cwd=ROOT,
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         done = run("-o", self.folder / "set", "--mix", "1", "--healthy", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -292,6 +292,7 @@ class SimulatedSet(Case):
         again = run("-o", self.folder / "set", "--mix", "1")
         self.assertEqual((again.returncode, again.stderr.count("\n")), (2, 1))
         self.assertEqual(run("-o", self.folder / "no", "--mix", "-1").returncode, 2)
+        self.assertEqual(run("-o", self.folder / "no", "--mix", "1", "--healthy", "0", "--steps", "0").returncode, 2)
         self.assertFalse((self.folder / "no.part").exists())
 
 

@@ -301,11 +301,10 @@ class Memory(Folder):
 
 class Refusals(Folder):
     def test_a_process_that_asks_for_memory_ends(self):
-        process = subprocess.Popen([sys.executable, "-c", "held = []\nwhile True: held.append(bytearray(1 << 20)); __import__('time').sleep(0.05)"],
-                                   stderr=subprocess.DEVNULL)
-        self.addCleanup(process.wait)
-        self.addCleanup(process.kill)
-        self.wait(lambda: int(pathlib.Path(f"/proc/{process.pid}/statm").read_text().split()[0]) > 0 and procs.stat(process.pid)[1] == "S")
+        process = self.busy([sys.executable, "-c", "import time\nheld = []\nprint(1, flush=True)\nwhile True: held.append(bytearray(1 << 20)); time.sleep(0.05)"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.stdout.close)
+        process.stdout.readline()
         (begin, end), = memory.refuse(process.pid, time.time_ns())
         self.assertGreater(end, begin)
         self.assertEqual(process.wait(), 1)  # Python's own MemoryError, no signal

@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from lab import casefile, client, host, inject, procs, served, server, stacks, standins, workload  # noqa: E402
+from lab import casefile, client, host, inject, parallel, procs, served, server, stacks, standins, workload  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.fault import until_done  # noqa: E402
 from lab.guard import Guard  # noqa: E402
@@ -412,6 +412,34 @@ class CommandLine(Folder):
         self.assertEqual(done.returncode, 0)
         for fault in every_fault():
             self.assertIn(fault.kind, done.stdout)
+
+    def test_verbs_of_their_own_say_on_one_line_what_stopped_them(self):
+        for verb, args in (("simulated", ["-o", "set"]), ("retimed", ["-o", "set", "."]), ("leak", ["."])):
+            done = self.lab(verb, *args, "--teller", "/nowhere/teller")
+            self.assertEqual((done.returncode, done.stderr), (2, "lab: /nowhere/teller: No such file or directory; nothing was changed\n"))
+        teller = self.folder / "teller"
+        teller.write_text("#!/bin/sh\ntouch $0.began\nexec sleep 600\n")
+        teller.chmod(0o755)
+        run = subprocess.Popen([sys.executable, "-m", "lab", "simulated", "-o", str(self.folder / "set"), "--teller", str(teller)], cwd=ROOT,
+                               stderr=subprocess.PIPE, text=True)
+        self.addCleanup(run.stderr.close)
+        self.wait((self.folder / "teller.began").exists)
+        run.terminate()
+        self.assertEqual((run.wait(), run.stderr.read()), (2, "lab: interrupted; nothing was changed\n"))
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["teller", "teller.began"])
+
+    def test_an_interruption_begins_nothing_more(self):
+        begun = []
+
+        def work(thing):
+            begun.append(thing)
+            if thing == 0:
+                raise KeyboardInterrupt
+            time.sleep(0.2)
+        with self.assertRaises(KeyboardInterrupt):
+            parallel.each(work, range(1000))
+        self.assertLess(len(begun), 100 + 2 * os.cpu_count())
+        self.assertEqual(parallel.each(lambda thing: -thing, range(5)), [0, -1, -2, -3, -4])
 
 
 class StandIns(Folder):

@@ -40,7 +40,7 @@ def real_gpu(traces):
 def simulate(teller, folder, engine, ranks, fault, seed, count=1, steps=None):
     """Folders of simulated cases."""
     out = folder / f"{engine}-{ranks}-{fault}-{seed}"
-    length = ["--steps", str(steps)] if steps else []
+    length = [] if steps is None else ["--steps", str(steps)]
     subprocess.run([teller, "lab", "simulate", "--engine", engine, "--ranks", str(ranks), "--fault", fault, "--count", str(count),
                     "--seed", str(seed), *length, "-q", "-o", str(out)], check=True)
     return sorted(out.iterdir())
