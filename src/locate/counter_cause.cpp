@@ -309,8 +309,7 @@ class Search {
     finding.alternatives = {{FaultClass::kStorageSlow, 0.1}};
     finding.explanation = fmt::format(
         "{} had to read pages of its own from disk again and again while it served, {:.0f} times in {} [E1]: its "
-        "control "
-        "group or the machine is short of memory.",
+        "control group or the machine is short of memory.",
         who.empty() ? std::string("The process") : who, inside, Ms(run->end - run->begin));
   }
 

@@ -36,12 +36,11 @@ struct Call {
 };
 
 /// The calls of a process in order: those of the framework where there are any, else what carries them out.
-std::vector<Call> Calls(const trace::Store& store, trace::ProcessRow process) {
+std::vector<Call> Calls(const trace::Store& store, const std::vector<const trace::Track*>& tracks) {
   std::vector<Call> started;
   std::vector<Call> carried;
-  for (const trace::Track& track : store.tracks) {
-    if (track.process != process) continue;
-    for (uint32_t span = track.first_span; span < track.first_span + track.span_count; ++span) {
+  for (const trace::Track* track : tracks) {
+    for (uint32_t span = track->first_span; span < track->first_span + track->span_count; ++span) {
       if (store.name(span).starts_with("c10d::")) {
         started.push_back({store.spans.begin[span], span});
       } else if (tree::IsCollectiveSpan(store, span)) {
@@ -99,9 +98,11 @@ void CompleteDivergence(const trace::Store& store, Finding& finding) {
   if (finding.fault != FaultClass::kCollDivergence || finding.culprit.rank.has_value()) return;
   std::optional<Break> broken;
   trace::ProcessRow who;
-  for (uint32_t p = 0; p < store.processes.size(); ++p) {
+  std::map<uint32_t, std::vector<const trace::Track*>> tracks;  // by process
+  for (const trace::Track& track : store.tracks) tracks[track.process.value()].push_back(&track);
+  for (const auto& [p, list] : tracks) {
     if (!store.processes[p].rank.has_value()) continue;
-    const std::vector<Call> calls = Calls(store, trace::ProcessRow(p));
+    const std::vector<Call> calls = Calls(store, list);
     if (calls.size() < kFewestCalls) continue;
     const auto one = FirstBreak(store, calls);
     if (!one.has_value()) continue;

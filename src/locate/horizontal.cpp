@@ -128,14 +128,6 @@ struct StreamTransfers {
       usual[s] += normal;
     }
   }
-
-  static Nanos LaunchedAt(const Scene& scene, const trace::CollectiveMember& member) {
-    const auto& launches = scene.trees.launches;
-    const auto it = std::lower_bound(launches.begin(), launches.end(), member.span,
-                                     [](const trace::LaunchLink& link, trace::SpanRow row) { return link.work < row; });
-    if (it == launches.end() || it->work != member.span) return member.arrival;
-    return scene.store.spans.begin[it->launch.value()];
-  }
 };
 
 /// Whether transfers on the streams made the step as long as it is.
@@ -147,29 +139,49 @@ Nanos LostOnStreams(const Scene& scene, const StreamTransfers& streams, uint32_t
   return several_times && static_cast<double>(lost) >= kMatters * rest ? lost : 0;
 }
 
-/// True when fewer steps hold many slow transfers, none of which is most of it: no single stop does that.
-bool ManyTransfersAreSlow(const Scene& scene, const std::vector<TransferHit>& hits) {
-  constexpr size_t kFewestSlow = 6;
-  constexpr double kOne = 0.5;  // of their time
-  std::vector<double> usual;
-  for (const auto& collective : scene.trees.collectives) usual.push_back(static_cast<double>(collective.transfer));
-  const double slow = kTransferRatio * std::max(ml::Quantile(usual, 0.5), 1.0);
-  std::vector<double> longer;
-  for (const TransferHit& hit : hits) {
-    const trace::Step& step = scene.trees.steps[hit.step];
-    for (const auto& collective : scene.trees.collectives) {
-      const Nanos at = collective.members.front().arrival;
-      if (collective.point_to_point || at < step.begin || at >= step.end) continue;
+/// Collectives that take several times as long on their slowest member as most take to transfer.
+class SlowCollectives {
+ public:
+  explicit SlowCollectives(const trace::Trees& trees) {
+    std::vector<double> usual;
+    for (const auto& collective : trees.collectives) usual.push_back(static_cast<double>(collective.transfer));
+    const double slow = kTransferRatio * std::max(ml::Quantile(usual, 0.5), 1.0);
+    for (const auto& collective : trees.collectives) {
+      if (collective.point_to_point) continue;
       Nanos length = 0;
       for (const auto& member : collective.members) length = std::max(length, member.end - member.arrival);
-      if (static_cast<double>(length) >= slow) longer.push_back(static_cast<double>(length));
+      if (static_cast<double>(length) < slow) continue;
+      for (const auto& member : collective.members) of_[member.process.value()].emplace_back(member.arrival, length);
     }
+    for (auto& [process, list] : of_) std::sort(list.begin(), list.end());
   }
-  double sum = 0;
-  for (const double one : longer) sum += one;
-  return hits.size() > 1 && longer.size() >= kFewestSlow &&
-         *std::max_element(longer.begin(), longer.end()) <= kOne * sum;
-}
+
+  /// True when these steps of a process hold many of its own, none of which is most of their time: no single stop does
+  /// that.
+  bool AreMany(const trace::Trees& trees, uint32_t process, const std::vector<TransferHit>& hits) const {
+    constexpr size_t kFewestSlow = 6;
+    constexpr double kOne = 0.5;  // of their time
+    const auto found = of_.find(process);
+    if (found == of_.end()) return false;
+    const auto& list = found->second;
+    size_t count = 0;
+    double longest = 0;
+    double sum = 0;
+    for (const TransferHit& hit : hits) {
+      const trace::Step& step = trees.steps[hit.step];
+      for (auto it = std::lower_bound(list.begin(), list.end(), std::pair(step.begin, Nanos{0}));
+           it != list.end() && it->first < step.end; ++it) {
+        ++count;
+        longest = std::max(longest, static_cast<double>(it->second));
+        sum += static_cast<double>(it->second);
+      }
+    }
+    return hits.size() > 1 && count >= kFewestSlow && longest <= kOne * sum;
+  }
+
+ private:
+  std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> of_;  ///< process -> its arrival, length; in order
+};
 
 TransferHits FindTransferHits(const Scene& scene) {
   const PassedOn passed_on(scene);
@@ -195,11 +207,12 @@ TransferHits FindTransferHits(const Scene& scene) {
     hits[process].push_back({lost, s});
   }
   // A slow link stays slow for a while; single slow transfers are what a busy host's threads do.
+  const SlowCollectives slow(scene.trees);
   std::erase_if(hits, [&](const auto& entry) {
     const std::vector<TransferHit>& list = entry.second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
-    return (list.size() < kFewestSteps && !ManyTransfersAreSlow(scene, list)) || 2 * list.size() < window;
+    return (list.size() < kFewestSteps && !slow.AreMany(scene.trees, entry.first, list)) || 2 * list.size() < window;
   });
   return hits;
 }

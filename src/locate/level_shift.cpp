@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "ml/robust.hpp"
 
@@ -23,6 +22,14 @@ constexpr double kManyZ = 0.6;   // ... of this part of what is asked for otherw
 constexpr double kManyBy = 1.5;  // ... if it is so many times the least one
 
 }  // namespace
+
+Parted Part(std::span<const double> values, Stretch at) {
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(at.first);
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(at.last);
+  Parted parted{{begin, end}, {values.begin(), begin}};
+  parted.outside.insert(parted.outside.end(), end, values.end());
+  return parted;
+}
 
 Stretch HighestStretch(std::span<const double> logs, double least) {
   // Kadane's largest sum of what lies above a level. One extreme value must not bridge many calm ones.
@@ -45,11 +52,7 @@ Stretch HighestStretch(std::span<const double> logs, double least) {
 }
 
 std::optional<LevelShift> TestStretch(std::span<const double> logs, Stretch at, const ShiftRule& rule) {
-  const auto begin = logs.begin() + static_cast<std::ptrdiff_t>(at.first);
-  const auto end = logs.begin() + static_cast<std::ptrdiff_t>(at.last);
-  const std::vector<double> inside(begin, end);
-  std::vector<double> outside(logs.begin(), begin);
-  outside.insert(outside.end(), end, logs.end());
+  const auto [inside, outside] = Part(logs, at);
   if (at.first < kBefore || inside.size() < rule.fewest || outside.size() <= rule.fewest) return std::nullopt;
   if (static_cast<double>(inside.size()) > kLongest * static_cast<double>(logs.size())) return std::nullopt;
   LevelShift shift{.at = at};

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace teller::locate {
 
@@ -33,6 +34,13 @@ struct ShiftRule {
   double most_uneven = 0;   ///< eight of ten values of the stretch lie within so many spreads; 0: it does not matter
   bool separated = false;   ///< nine of ten values of the stretch lie above every other one, not only above most
 };
+
+/// The values of a stretch, and all others.
+struct Parted {
+  std::vector<double> inside;
+  std::vector<double> outside;
+};
+Parted Part(std::span<const double> values, Stretch at);
 
 /// The stretch of a series of logarithms (of measured to normal) that lies highest above the lower quarter, by what is
 /// more than half of `least`. Empty where nothing does. Cost: O(n log n).

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,7 @@ namespace {
 // Acceptance lengths count the token that the model makes anyway, so what was gained is one less.
 constexpr size_t kFewestBefore = 3;  // lines of an engine that speculates well
 constexpr size_t kFewestAfter = 3;   // lines one after another without gain
+constexpr size_t kRecent = 32;       // lines that tell what is usual
 constexpr double kGains = 0.5;       // tokens a step that were gained before
 constexpr double kFalls = 0.25;      // of them that are left
 constexpr double kHardly = 0.15;     // tokens a step: hardly any
@@ -98,12 +100,16 @@ class Rates {
     out_.findings.push_back(std::move(finding));
   }
 
+  static double Recent(const std::vector<double>& values) {
+    return ml::Quantile(std::span(values).last(std::min(values.size(), kRecent)), 0.5);
+  }
+
   /// What was gained falls to next to nothing and stays there, or is next to nothing all along.
   void Acceptance(const std::vector<Point>& points) {
     std::vector<double> before;
     std::vector<Point> low;
     for (const Point& point : points) {
-      const double usual = before.size() < kFewestBefore ? 0 : ml::Quantile(before, 0.5);
+      const double usual = before.size() < kFewestBefore ? 0 : Recent(before);
       const bool fallen = usual >= kGains && point.value <= kFalls * usual;
       if (fallen || (before.empty() && point.value <= kHardly)) {
         low.push_back(point);
@@ -125,7 +131,7 @@ class Rates {
         "cost what they always do and bring hardly anything.",
         ml::Quantile(left, 0.5), low.size(),
         throughout ? std::string(", from the first one on")
-                   : fmt::format(", where {:.2f} were usual before", ml::Quantile(before, 0.5)));
+                   : fmt::format(", where {:.2f} were usual before", Recent(before)));
     Publish(std::move(finding), low.size() >= 2 * kFewestAfter ? 4e-3 : 8e-3);
   }
 

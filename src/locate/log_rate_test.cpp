@@ -98,6 +98,10 @@ TEST(LogRate, TransfersOverNixl) {
   const auto alarms = Alarms(text);
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kKvTransferStall);
+  std::string well;
+  for (int i = 0; i < 3; ++i)
+    well += fmt::format("(Worker_TP0 pid=7) INFO 01-09 15:09:3{} [nixl_connector.py:98] NIXL transfer setup done\n", i);
+  EXPECT_TRUE(Alarms(well).empty());
 }
 
 TEST(LogRate, NamesThatCannotBeResolved) {

@@ -287,8 +287,9 @@ std::optional<Signal> ReadServing(std::string_view first, std::string_view p) {
     return Make(SignalRole::kCompile, FaultClass::kCompileOnPath, 1, "python", "code was compiled while requests ran");
   }
   if (HasAny(p, {"KVTransferError", "Decode transfer failed", "Prefill transfer failed", "pulling kv_caches for",
-                 "NIXL transfer failure", "NIXL transfer failed", "NIXL transfer setup", "nixlRemoteDisconnectError",
-                 "NIXL_ERR_REMOTE_DISCONNECT", "NIXL_ERR_BACKEND", "Releasing expired KV blocks for request"}) &&
+                 "NIXL transfer failure", "NIXL transfer failed", "NIXL transfer setup/initiation failed",
+                 "nixlRemoteDisconnectError", "NIXL_ERR_REMOTE_DISCONNECT", "NIXL_ERR_BACKEND",
+                 "Releasing expired KV blocks for request"}) &&
       !Has(p, "Aborted by AbortReq")) {
     return Make(SignalRole::kTransfer, FaultClass::kKvTransferStall, 1, "network",
                 "the transfer of KV cache between engines failed");

@@ -124,7 +124,8 @@ double CopiedIn(const Scene& scene, uint32_t step, uint32_t name) {
   return bytes;
 }
 
-/// True when copies take longer because they move more: keys that come from elsewhere, inputs of another size.
+/// True when copies take longer because they move more than in other steps that have such copies: keys that come from
+/// elsewhere, inputs of another size.
 bool CopiesMore(const Scene& scene, const Hypothesis& h) {
   constexpr double kMore = 2;  // times the bytes
   if (h.trouble != Trouble::kSlowOperator || h.slot.kind != SlotKey::Kind::kGpu || h.span == kNoSpan ||
@@ -134,11 +135,12 @@ bool CopiesMore(const Scene& scene, const Hypothesis& h) {
   std::vector<double> elsewhere;
   for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
     if (scene.trees.steps[s].process != h.process) continue;
+    const double bytes = CopiedIn(scene, s, h.slot.name);
+    if (bytes <= 0) continue;  // a step without such a copy says nothing about what one moves
     const bool hit = std::binary_search(h.steps.begin(), h.steps.end(), s);
-    (hit ? here : elsewhere).push_back(CopiedIn(scene, s, h.slot.name));
+    (hit ? here : elsewhere).push_back(bytes);
   }
-  const double most = ml::Quantile(here, 0.5);
-  return most > 0 && most >= kMore * ml::Quantile(elsewhere, 0.5);
+  return !here.empty() && !elsewhere.empty() && ml::Quantile(here, 0.5) >= kMore * ml::Quantile(elsewhere, 0.5);
 }
 
 /// True when attention of decoding steps becomes longer and longer by a small part of the step: it reads the keys of

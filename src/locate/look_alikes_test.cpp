@@ -120,6 +120,31 @@ TEST(LookAlikes, CopiesOfMoreBytesTakeLonger) {
   }
 }
 
+TEST(LookAlikes, ACopyOfAsManyBytesAsEverIsNotExcusedByStepsWithoutOne) {
+  TestRun run(1);
+  Hypothesis h;
+  h.trouble = Trouble::kSlowOperator;
+  h.process = trace::ProcessRow(0);
+  for (uint32_t s = 0; s < 24; ++s) {
+    run.AddStep(0, s);
+    if (s % 3 != 0) continue;
+    const bool slow = s >= 9 && s < 18;
+    run.AddSlot(SlotKey::Kind::kGpu, "Memcpy DtoH (Device -> Pinned)", 2'000, slow ? 200 : 1);
+    Slot& slot = run.profiles.back().slots.back();
+    slot.span = run.AddSpan(0, trace::SpanKind::kCopy, "Memcpy DtoH (Device -> Pinned)", slot.begin, slot.cost);
+    run.store.gpu_args.Append(slot.span, trace::GpuArgs{.bytes = 4096});
+    if (!slow) continue;
+    h.steps.push_back(s);
+    h.lost_in.push_back(slot.cost);
+    h.slot = slot.key;
+    h.span = slot.span;
+  }
+  std::vector<Hypothesis> claims = {h};
+  std::vector<trace::Note> notes;
+  DropLookAlikes(run.scene(), claims, notes);
+  EXPECT_EQ(claims.size(), 1u);
+}
+
 TEST(LookAlikes, TheFirstCallWithNewSizesIsSlow) {
   Traced run;
   for (int i = 0; i < 3; ++i) run.Step(trace::StepKind::kPrefill, 60, 1);

@@ -63,9 +63,8 @@ Values InOrder(const std::vector<const CounterSample*>& samples) {
 }
 
 /// Both counters' changes between their common times; a restart or a long silence gives none.
-std::vector<Sample> Changes(const Values& used, const Values& idle) {
+std::vector<Sample> Changes(const Values& used, const std::map<Nanos, double>& idle_at) {
   std::vector<Sample> out;
-  std::map<Nanos, double> idle_at(idle.begin(), idle.end());
   for (size_t i = 1; i < used.size(); ++i) {
     const auto from = idle_at.find(used[i - 1].first);
     const auto to = idle_at.find(used[i].first);
@@ -112,17 +111,19 @@ class Search {
     for (const CounterSample& sample : store_.counters) {
       if (sample.series.valid()) by_series[sample.series.value()].push_back(&sample);
     }
-    std::map<uint32_t, uint32_t> idle;  // file -> series
+    std::map<uint32_t, std::map<Nanos, double>> idle;  // by file
     for (const auto& [row, samples] : by_series) {
       const CounterSeries& series = store_.counter_series[row];
-      if (series.process_name.empty() && series.name == "idle_s") idle[series.file.value()] = row;
+      if (!series.process_name.empty() || series.name != "idle_s") continue;
+      const Values values = InOrder(samples);
+      idle[series.file.value()] = {values.begin(), values.end()};
     }
     std::vector<Finding> findings;
     for (const auto& [row, samples] : by_series) {
       const CounterSeries& series = store_.counter_series[row];
       const auto of_machine = idle.find(series.file.value());
       if (series.process_name.empty() || series.name != "cpu_s" || of_machine == idle.end()) continue;
-      const auto changes = Changes(InOrder(samples), InOrder(by_series.at(of_machine->second)));
+      const auto changes = Changes(InOrder(samples), of_machine->second);
       if (auto finding = Judge(series, changes); finding.has_value()) findings.push_back(std::move(*finding));
     }
     return findings;

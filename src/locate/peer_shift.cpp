@@ -22,8 +22,8 @@ constexpr double kSameWork = 1.1;       // times as much to compute, at most, is
 constexpr double kOfItself = 0.5;       // of the shift: seen against the rank's own other steps too
 constexpr double kBroad = 0.6;          // of the normal time is in parts that are stretched
 constexpr double kMostWithPeers = 0.5;  // of a rank's steps may lack a peer
-
-constexpr double kEven = 0.15;  // that parts differ more than usual and still are stretched alike
+constexpr size_t kMostPeers = 64;       // that a step is compared with: of a thousand ranks those tell what is usual
+constexpr double kEven = 0.15;          // that parts differ more than usual and still are stretched alike
 
 constexpr double kSudden = 4;  // times as long as usual: a few such steps are enough
 constexpr size_t kFewSteps = 3;
@@ -74,18 +74,20 @@ class Search {
     return resource == Resource::kHost ? host_[step] : device_[step];
   }
 
-  /// What the other ranks took in the same step, the median; 0 where there is none with as much to do.
+  /// What other ranks took in the same step, the median; 0 where there is none with as much to do.
   double Peers(Resource resource, uint32_t s) const {
     const trace::Step& step = scene_.trees.steps[s];
     const auto found = of_index_.find(step.index);
     if (!step.rank || found == of_index_.end()) return 0;
     std::vector<double> took;
-    for (const uint32_t other : found->second) {
-      const trace::Step& theirs = scene_.trees.steps[other];
+    const std::vector<uint32_t>& all = found->second;
+    const size_t stride = 1 + (all.size() - 1) / kMostPeers;
+    for (size_t k = 0; k < all.size(); k += stride) {
+      const trace::Step& theirs = scene_.trees.steps[all[k]];
       const bool same = step.work < 0 || theirs.work < 0 ||
                         std::max(step.work, theirs.work) <= kSameWork * std::min(step.work, theirs.work);
       if (theirs.process == step.process || theirs.kind != step.kind || !same) continue;
-      took.push_back(Of(resource, other).took);
+      took.push_back(Of(resource, all[k]).took);
     }
     return ml::Quantile(took, 0.5);
   }
@@ -148,7 +150,7 @@ class Search {
     }
     if (hits.empty() || hits.size() > kFewSteps || hits.front() < 2) return std::nullopt;
     const double typical = ml::Quantile(took, 0.5);
-    const double least = std::max(typical, device ? 5e6 : 60e6);
+    const double least = std::max(typical, static_cast<double>(PauseFloor(device)));
     Hypothesis h = Start(Trouble::kStarvation, steps);
     h.even = true;
     double smallest = 0;
@@ -185,11 +187,7 @@ class Search {
 
   /// How far the values of a stretch lie above the others.
   static double Rise(const std::vector<double>& values, Stretch at) {
-    const auto first = values.begin() + static_cast<std::ptrdiff_t>(at.first);
-    const auto last = values.begin() + static_cast<std::ptrdiff_t>(at.last);
-    const std::vector<double> inside(first, last);
-    std::vector<double> outside(values.begin(), first);
-    outside.insert(outside.end(), last, values.end());
+    const auto [inside, outside] = Part(values, at);
     return ml::Quantile(inside, 0.5) - ml::Quantile(outside, 0.5);
   }
 

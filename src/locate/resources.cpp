@@ -1,5 +1,6 @@
 #include "locate/resources.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 namespace teller::locate {
@@ -41,8 +42,11 @@ Cost DeviceCost(const Scene& scene, uint32_t step) {
 }
 
 bool UsesDevice(const Scene& scene, trace::ProcessRow process) {
-  for (const StepProfile& profile : scene.profiles) {
-    if (scene.trees.steps[profile.step].process == process && profile.uses_device) return true;
+  const auto& steps = scene.trees.steps;
+  auto step = std::lower_bound(steps.begin(), steps.end(), process,
+                               [](const trace::Step& s, trace::ProcessRow row) { return s.process < row; });
+  for (; step != steps.end() && step->process == process; ++step) {
+    if (scene.profiles[static_cast<size_t>(step - steps.begin())].uses_device) return true;
   }
   return false;
 }

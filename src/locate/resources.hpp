@@ -19,6 +19,12 @@ Cost HostCost(const Scene& scene, uint32_t step);
 /// Time of the work that a step launched on the device, without collectives.
 Cost DeviceCost(const Scene& scene, uint32_t step);
 
+/// A pause is longer: schedulers of a busy host stop a thread that long. The host of a device needs one processor only,
+/// and there are many.
+inline Nanos PauseFloor(bool device) {
+  return device ? 5 * base::kMilli : 60 * base::kMilli;
+}
+
 /// True when a process has its work done on a device. Its host needs one processor and computes nothing on it;
 /// elsewhere the threads that compute share the processors with the one that is looked at, and a busy machine shows in
 /// everything.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <set>
 
 #include "locate/deviation.hpp"
 #include "locate/naming.hpp"
@@ -38,12 +40,23 @@ std::map<uint32_t, std::vector<Save>> SavesOf(const Scene& scene) {
   return saves;
 }
 
-/// The longest other save of about as many bytes; 0 where there is none.
-double LongestOther(const std::vector<Save>& saves, size_t but) {
-  double longest = 0;
-  for (size_t i = 0; i < saves.size(); ++i) {
-    const auto [less, more] = std::minmax(saves[i].bytes, saves[but].bytes);
-    if (i != but && more <= kAboutAsMuch * less) longest = std::max(longest, saves[i].took);
+/// For each save the longest other one of about as many bytes; 0 where there is none.
+std::vector<double> LongestOthers(const std::vector<Save>& saves) {
+  std::vector<size_t> order(saves.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return saves[a].bytes < saves[b].bytes; });
+  std::vector<double> longest(saves.size(), 0);
+  std::multiset<double> alike;  // times of those from `first` to before `next` in that order
+  size_t first = 0;
+  size_t next = 0;
+  for (const size_t i : order) {
+    while (next < order.size() && saves[order[next]].bytes <= kAboutAsMuch * saves[i].bytes)
+      alike.insert(saves[order[next++]].took);
+    while (kAboutAsMuch * saves[order[first]].bytes < saves[i].bytes)
+      alike.erase(alike.find(saves[order[first++]].took));
+    auto most = alike.rbegin();
+    if (*most == saves[i].took) ++most;  // that is itself, or another one that took as long comes next
+    if (most != alike.rend()) longest[i] = *most;
   }
   return longest;
 }
@@ -77,8 +90,9 @@ int64_t HostCopies::Between(uint32_t process, Nanos begin, Nanos end) const {
 std::vector<Hypothesis> SearchSlowSaves(const Scene& scene) {
   std::vector<Hypothesis> out;
   for (const auto& [process, saves] : SavesOf(scene)) {
+    const std::vector<double> others = LongestOthers(saves);
     for (size_t i = 0; i < saves.size(); ++i) {
-      const double usual = LongestOther(saves, i);
+      const double usual = others[i];
       if (usual <= 0 || saves[i].took < kSlower * usual || saves[i].took - usual < static_cast<double>(kFelt)) continue;
       const trace::Step& step = scene.trees.steps[saves[i].step];
       Hypothesis h;

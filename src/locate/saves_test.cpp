@@ -59,6 +59,12 @@ TEST(Saves, OneThatTakesSeveralTimesAsLongIsSlowStorage) {
   EXPECT_NE(notes[0].text.find("2 times"), std::string::npos);
 }
 
+TEST(Saves, TwoThatTakeAsLongAreEachOthersUsual) {
+  const TestRun run =
+      Saving({{6, 400 * base::kMilli}, {13, 2400 * base::kMilli}, {20, 2400 * base::kMilli}}, 400 << 20);
+  EXPECT_TRUE(SearchSlowSaves(run.scene()).empty());
+}
+
 TEST(Saves, ALargerSaveIsNotComparedWithASmallOne) {
   TestRun run = Saving({{6, 400 * base::kMilli}, {13, 2400 * base::kMilli}}, 400 << 20);
   run.profiles[13].saved_bytes *= 6;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <tuple>
 
@@ -21,6 +22,51 @@ struct Carried {
   double transfer = 0;  ///< ns
   double usual = 0;
   std::vector<uint32_t> steps;
+};
+
+using BySize = std::map<int64_t, std::vector<std::pair<uint32_t, Carried>>>;  // elements -> (index of the step, it)
+
+/// What a transfer of any size may take when all is well, from those of the sizes that were met: less data never takes
+/// longer, and more data at most in proportion. So a size that was only met while the link was slow is known too.
+class UsualOfSize {
+ public:
+  explicit UsualOfSize(const BySize& sizes) {
+    for (const auto& [elements, list] : sizes) {
+      if (list.size() < kFewestEqual) continue;
+      std::vector<double> all;
+      for (const auto& [index, carried] : list) all.push_back(carried.transfer);
+      const double low = std::max(1.0, ml::Quantile(all, 0.25));
+      known_[elements] = {low, elements > 0 ? low / static_cast<double>(elements) : 0};
+    }
+    // Each size is bounded by all others.
+    double least = 0;
+    for (auto it = known_.rbegin(); it != known_.rend() && it->first > 0; ++it) {
+      least = least == 0 ? it->second.low : std::min(least, it->second.low);
+      it->second.low = least;
+    }
+    least = 0;
+    for (auto it = known_.upper_bound(0); it != known_.end(); ++it) {
+      least = least == 0 ? it->second.each : std::min(least, it->second.each);
+      it->second.each = least;
+    }
+  }
+
+  /// ns; 0 where nothing tells. Cost: O(log n).
+  double Of(int64_t elements) const {
+    const auto larger = known_.lower_bound(elements);
+    if (elements <= 0) return larger != known_.end() && larger->first == elements ? larger->second.low : 0;
+    double usual = larger == known_.end() ? 0 : larger->second.low;
+    if (larger == known_.begin() || std::prev(larger)->first <= 0) return usual;
+    const double most = std::prev(larger)->second.each * static_cast<double>(elements);
+    return usual == 0 ? most : std::min(usual, most);
+  }
+
+ private:
+  struct Known {
+    double low = 0;   ///< ns that transfers of this size or a larger one take
+    double each = 0;  ///< ns for each element that those of this size or a smaller one take
+  };
+  std::map<int64_t, Known> known_;  // by elements; those that are not known come first
 };
 
 class Search {
@@ -66,8 +112,7 @@ class Search {
   }
 
  private:
-  using Kind = std::tuple<std::string, uint32_t, trace::StepKind>;              // group, name
-  using BySize = std::map<int64_t, std::vector<std::pair<uint32_t, Carried>>>;  // elements -> (index of the step, it)
+  using Kind = std::tuple<std::string, uint32_t, trace::StepKind>;  // group, name
 
   void Collect() {
     std::map<Kind, BySize> kinds;
@@ -89,9 +134,9 @@ class Search {
                                                                                            std::move(carried));
     }
     for (auto& [kind, sizes] : kinds) {
-      const std::map<int64_t, double> lows = Lows(sizes);
+      const UsualOfSize known(sizes);
       for (auto& [elements, list] : sizes) {
-        const double usual = Usual(lows, elements);
+        const double usual = known.Of(elements);
         if (usual <= 0) continue;
         for (auto& [index, carried] : list) {
           carried.usual = usual;
@@ -101,38 +146,9 @@ class Search {
     }
   }
 
-  /// What transfers of each size take when all is well.
-  static std::map<int64_t, double> Lows(const BySize& sizes) {
-    std::map<int64_t, double> lows;
-    for (const auto& [elements, list] : sizes) {
-      if (list.size() < kFewestEqual) continue;
-      std::vector<double> all;
-      for (const auto& [index, carried] : list) all.push_back(carried.transfer);
-      lows[elements] = std::max(1.0, ml::Quantile(all, 0.25));
-    }
-    return lows;
-  }
-
-  /// What a transfer of this size may take, from those of all sizes: less data never takes longer, and more data at
-  /// most in proportion. So a size that was only met while the link was slow is known too.
-  static double Usual(const std::map<int64_t, double>& lows, int64_t elements) {
-    if (elements <= 0) return lows.contains(elements) ? lows.at(elements) : 0;
-    double usual = 0;
-    for (const auto& [size, low] : lows) {
-      if (size <= 0) continue;
-      const double most = low * std::max(1.0, static_cast<double>(elements) / static_cast<double>(size));
-      usual = usual == 0 ? most : std::min(usual, most);
-    }
-    return usual;
-  }
-
   /// The step of its process in which a member's kernel was launched; kNoSpan where that is between steps or unknown.
   uint32_t LaunchedIn(const trace::CollectiveMember& member) const {
-    const auto& launches = scene_.trees.launches;
-    const auto link = std::lower_bound(launches.begin(), launches.end(), member.span,
-                                       [](const trace::LaunchLink& l, trace::SpanRow row) { return l.work < row; });
-    const bool known = link != launches.end() && link->work == member.span;
-    const Nanos at = known ? scene_.store.spans.begin[link->launch.value()] : member.arrival;
+    const Nanos at = LaunchedAt(scene_, member);
     const auto found = of_process_.find(member.process.value());
     if (found == of_process_.end()) return kNoSpan;
     const auto& list = found->second;
@@ -147,6 +163,14 @@ class Search {
 };
 
 }  // namespace
+
+Nanos LaunchedAt(const Scene& scene, const trace::CollectiveMember& member) {
+  const auto& launches = scene.trees.launches;
+  const auto it = std::lower_bound(launches.begin(), launches.end(), member.span,
+                                   [](const trace::LaunchLink& link, trace::SpanRow row) { return link.work < row; });
+  if (it == launches.end() || it->work != member.span) return member.arrival;
+  return scene.store.spans.begin[it->launch.value()];
+}
 
 TransferShift FindTransferShift(const Scene& scene) {
   return Search(scene).Run();

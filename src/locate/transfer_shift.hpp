@@ -22,6 +22,9 @@ struct TransferShift {
   double false_alarm = 1;
 };
 
+/// When a collective's kernel was launched; its own begin where that is not known.
+Nanos LaunchedAt(const Scene& scene, const trace::CollectiveMember& member);
+
 /// Transfers begin when the last rank has arrived and depend on nobody's work; on a device hardly anything else
 /// disturbs them. Each is compared with others of its group, kind and size, and each step with those before and after.
 TransferShift FindTransferShift(const Scene& scene);

@@ -57,6 +57,22 @@ TEST(TransferShift, ASizeThatWasOnlyMetWhileTheLinkWasSlowIsKnownFromOthers) {
   EXPECT_EQ(shift.hits.at(0).size(), 6u);
 }
 
+TEST(TransferShift, ManySizesThatAreLargerThanTheOneThatIsSlowBoundIt) {
+  TestRun run = Ranks(2, 200'000);
+  int64_t other = 0;
+  for (trace::Collective& collective : run.trees.collectives) {
+    const uint32_t span = collective.members.front().span.value();
+    const Nanos at = collective.members.front().arrival;
+    const bool slow = at >= run.trees.steps[8].begin && at < run.trees.steps[14].begin;
+    // Each other size is met a few times; the smallest is far smaller and bounds nothing.
+    const int64_t elements = slow ? 20000 : ++other % 12 == 0 ? 8 : 20000 + 100 * (other % 12);
+    run.store.comm_args.Append(span, trace::CommArgs{.in_elements = elements});
+  }
+  const TransferShift shift = FindTransferShift(run.scene());
+  ASSERT_EQ(shift.hits.size(), 2u);
+  EXPECT_NEAR(static_cast<double>(shift.usual), 200'000, 20'000);
+}
+
 TEST(TransferShift, WhatNobodyFeelsIsNoClaim) {
   EXPECT_TRUE(FindTransferShift(Ranks(2, 20'000).scene()).hits.empty());
 }

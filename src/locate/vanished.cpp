@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,15 +23,17 @@ using trace::kNoTime;
 using trace::Nanos;
 
 constexpr Nanos kOrderly = 60 * base::kSecond;  // an asked-for end may take so long to wait for running requests
-
 constexpr Nanos kBusyUntil = base::kSecond;     // lines about a request that was being computed are no older
+constexpr double kMissed = 1.5;                 // times its usual distance between samples: one of its own is missing
 
 /// When a process was last seen in a file of counters, and when the file first has samples without it.
 struct LastSeen {
   uint32_t file = 0;
   std::string process;
+  Nanos first = kNoTime;
   Nanos at = kNoTime;
   Nanos gone = kNoTime;  ///< none where the file ends with the process
+  size_t times = 0;      ///< that it was seen
 };
 
 std::vector<LastSeen> Ends(const trace::Store& store) {
@@ -41,53 +45,87 @@ std::vector<LastSeen> Ends(const trace::Store& store) {
     samples[series.file.value()].push_back(sample.at);
     if (series.process_name.empty() || (series.name != "cpu_s" && series.name != "run_ns")) continue;
     LastSeen& seen = last[{series.file.value(), series.process_name}];
-    if (seen.at != kNoTime && sample.at <= seen.at) continue;
-    seen = {series.file.value(), series.process_name, sample.at, kNoTime};
+    if (seen.times++ == 0) {
+      seen.file = series.file.value();
+      seen.process = series.process_name;
+      seen.first = sample.at;
+      seen.at = sample.at;
+    }
+    seen.first = std::min(seen.first, sample.at);
+    seen.at = std::max(seen.at, sample.at);
   }
   std::vector<LastSeen> ends;
   for (auto& [file, times] : samples) std::sort(times.begin(), times.end());
   for (auto& [key, seen] : last) {
     const std::vector<Nanos>& times = samples[seen.file];
     const auto after = std::upper_bound(times.begin(), times.end(), seen.at);
-    if (after == times.end()) continue;
+    if (after == times.end() || seen.times < 2) continue;
+    // A file that tells of one process after the other ends with one of them.
+    const double usual = static_cast<double>(seen.at - seen.first) / static_cast<double>(seen.times - 1);
+    if (static_cast<double>(times.back() - seen.at) <= kMissed * usual) continue;
     seen.gone = *after;
     ends.push_back(seen);
   }
   return ends;
 }
 
-/// True when somebody asked the service to end around then.
-bool EndWasAskedFor(const trace::Store& store, const LastSeen& end) {
+/// When somebody last asked the service to end; kNoTime where nobody did, the end of time where no time is told.
+Nanos LastAskedToEnd(const trace::Store& store) {
+  Nanos last = kNoTime;
   for (size_t row = 0; row < store.logs.size(); ++row) {
     const trace::LogRecord& record = store.logs[row];
-    if (record.at != kNoTime && record.at < end.at - kOrderly) continue;
-    if (const auto signal = ReadSignal(record, row); signal && signal->role == SignalRole::kShutdown) return true;
+    if (record.at != kNoTime && record.at <= last) continue;
+    const auto signal = ReadSignal(record, row);
+    if (!signal || signal->role != SignalRole::kShutdown) continue;
+    if (record.at == kNoTime) return std::numeric_limits<Nanos>::max();
+    last = record.at;
   }
-  return false;
+  return last;
 }
 
-/// Requests that had arrived when the process was last seen, and that no source says the end of.
-size_t LeftBehind(const trace::Store& store, const trace::Trees& trees, const LastSeen& end) {
-  size_t count = 0;
-  for (const trace::Request& request : trees.requests) {
-    if (request.arrival == kNoTime || request.arrival > end.gone) continue;
-    // Of one that is known from lines about it alone, the last line is the end of what is known.
-    if (request.records.empty() && (request.finished == kNoTime || request.finished < end.at - kBusyUntil)) continue;
-    const bool ended = std::any_of(request.records.begin(), request.records.end(), [&](uint32_t record) {
+/// What became of the requests. They are read once: processes that are gone may be as many as requests.
+class Fates {
+ public:
+  Fates(const trace::Store& store, const trace::Trees& trees) {
+    for (const trace::Request& request : trees.requests) {
+      if (request.finished != kNoTime && request.e2e >= 0 && !request.failed)
+        last_served_ = std::max(last_served_, request.finished);
+      if (request.arrival == kNoTime || Ended(store, request)) continue;
+      if (!request.records.empty()) {
+        arrivals_.push_back(request.arrival);
+      } else if (request.finished != kNoTime) {
+        arrivals_.push_back(std::min(request.arrival, request.finished));
+        last_lines_.push_back(request.finished);
+      }
+    }
+    std::sort(arrivals_.begin(), arrivals_.end());
+    std::sort(last_lines_.begin(), last_lines_.end());
+  }
+
+  /// Requests that had arrived when the process was last seen, and that no source says the end of. Of one that is known
+  /// from lines about it alone, the last line is the end of what is known.
+  size_t LeftBehind(const LastSeen& end) const {
+    const auto arrived = std::upper_bound(arrivals_.begin(), arrivals_.end(), end.gone) - arrivals_.begin();
+    const auto quiet =
+        std::lower_bound(last_lines_.begin(), last_lines_.end(), end.at - kBusyUntil) - last_lines_.begin();
+    return static_cast<size_t>(arrived - quiet);
+  }
+
+  /// Requests that ended well although the process was gone: whoever served them lives.
+  bool ServedAfter(const LastSeen& end) const { return last_served_ > end.gone; }
+
+ private:
+  static bool Ended(const trace::Store& store, const trace::Request& request) {
+    return std::any_of(request.records.begin(), request.records.end(), [&](uint32_t record) {
       const trace::RequestRecord& r = store.request_records[record];
       return r.finished != kNoTime || r.e2e >= 0 || !r.finish_reason.empty();
     });
-    if (!ended) ++count;
   }
-  return count;
-}
 
-/// Requests that ended after the process was gone: whoever served them lives.
-bool ServedAfter(const trace::Trees& trees, const LastSeen& end) {
-  return std::any_of(trees.requests.begin(), trees.requests.end(), [&](const trace::Request& request) {
-    return request.finished != kNoTime && request.finished > end.gone && request.e2e >= 0 && !request.failed;
-  });
-}
+  std::vector<Nanos> arrivals_;    ///< of those that never ended, in order
+  std::vector<Nanos> last_lines_;  ///< of those among them that only lines tell of, in order
+  Nanos last_served_ = kNoTime;
+};
 
 Finding Death(const LastSeen& end, size_t left) {
   Finding finding;
@@ -106,12 +144,13 @@ Finding Death(const LastSeen& end, size_t left) {
   evidence.file = trace::FileRow(end.file);
   evidence.ref = "counters";
   evidence.at = end.at;
-  evidence.text = fmt::format("the host's counters go on, but tell of no {} any more; {} requests never ended",
-                              end.process, left);
+  evidence.text =
+      fmt::format("the host's counters go on, but tell of no {} any more; {} requests never ended", end.process, left);
   finding.evidence.push_back(std::move(evidence));
   finding.explanation = fmt::format(
       "{} is gone from the host's counters while {} requests were under way that never ended, and no log tells that it "
-      "was asked to end [E1]: it was killed from outside or crashed without a word. The kernel's log says whether memory "
+      "was asked to end [E1]: it was killed from outside or crashed without a word. The kernel's log says whether "
+      "memory "
       "ran out.",
       end.process, left);
   return finding;
@@ -126,13 +165,18 @@ std::vector<Finding> FindVanished(const trace::Store& store, const trace::Trees&
   // Without a log nobody could have told of an orderly end.
   if (known || store.counters.empty() || store.logs.empty()) return {};
   std::vector<LastSeen> ends = Ends(store);
+  if (ends.empty()) return {};
   // The first one took the others with it.
   std::sort(ends.begin(), ends.end(), [](const LastSeen& a, const LastSeen& b) {
     return std::tie(a.at, a.process, a.file) < std::tie(b.at, b.process, b.file);
   });
+  const Fates fates(store, trees);
+  std::optional<Nanos> asked;
   for (const LastSeen& end : ends) {
-    const size_t left = LeftBehind(store, trees, end);
-    if (left > 0 && !ServedAfter(trees, end) && !EndWasAskedFor(store, end)) return {Death(end, left)};
+    const size_t left = fates.LeftBehind(end);
+    if (left == 0 || fates.ServedAfter(end)) continue;
+    if (!asked) asked = LastAskedToEnd(store);
+    if (*asked < end.at - kOrderly) return {Death(end, left)};
   }
   return {};
 }

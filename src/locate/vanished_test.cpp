@@ -73,6 +73,23 @@ TEST(Vanished, LinesAloneTellThatARequestWasBeingComputed) {
   EXPECT_EQ(service.Found(), 0u);
 }
 
+TEST(Vanished, AFileThatTellsOfOneProcessAfterTheOtherEndsWithOneOfThem) {
+  Service service(kSamples);
+  service.Counter("worker", "cpu_s", kSamples);
+  // The last sample of a round is the worker's; the machine's and the server's come before it.
+  for (trace::CounterSample& sample : service.store.counters) sample.at += sample.series.value() * kHalf / 4;
+  EXPECT_EQ(service.Found(), 0u);
+}
+
+TEST(Vanished, TheFirstOfSeveralThatAreGoneIsNamed) {
+  Service service(10);
+  service.Counter("worker", "cpu_s", 8);
+  service.Counter("helper", "cpu_s", 3);  // gone before there was a request
+  const auto found = FindVanished(service.store, service.trees, {});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].culprit.process, "worker");
+}
+
 TEST(Vanished, NobodyDiedWhere) {
   EXPECT_EQ(Service(kSamples).Found(), 0u);  // the recorder ended with the process
   Service asked(10);

@@ -30,11 +30,8 @@ constexpr double kLeastGaps = 40e6;   // ns in all: less is a busy machine's dai
 constexpr double kLeastGapSteps = 3;  // ... or typical steps, where a device does the work
 constexpr double kGapShare = 0.08;    // of the time from the first to the last long gap: less is not felt
 constexpr double kStretched = 2.5;    // steps beside gaps that are this much longer than usual are no "as usual"
-// A pause is longer than this many typical steps and than this time: schedulers of a busy host stop a thread that long.
+// A pause is longer than this many typical steps.
 constexpr double kPauseSteps = 1.0;
-constexpr Nanos kPauseFloor = 60 * base::kMilli;
-// The host of a device needs one processor only, and there are many.
-constexpr Nanos kDevicePauseFloor = 5 * base::kMilli;
 // A pause inside a step is at least this part of what the step takes.
 constexpr double kInside = 0.7;
 constexpr double kInsideOfUnlike = 2.0;
@@ -142,8 +139,7 @@ class Process {
 
   void SearchPauses(std::vector<Hypothesis>& out) const {
     Hypothesis h = Start(Trouble::kPause);
-    const double floor = std::max(
-        {kPauseSteps * typical_, static_cast<double>(device_ ? kDevicePauseFloor : kPauseFloor), 8 * usual_top_});
+    const double floor = std::max({kPauseSteps * typical_, static_cast<double>(PauseFloor(device_)), 8 * usual_top_});
     std::vector<SlotKey> places;
     std::vector<const Deviation*> others;
     double hit_size = typical_;  // of the worst one's step

@@ -34,11 +34,6 @@ std::optional<int64_t> Whole(const Json& object, const char* key) {
   return it->get<int64_t>();
 }
 
-std::string Text(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 Json OrNull(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }

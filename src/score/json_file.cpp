@@ -32,6 +32,11 @@ base::Result<nlohmann::ordered_json> ReadJsonObject(const std::string& path) {
   return object;
 }
 
+std::string Text(const nlohmann::ordered_json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
 base::Status WriteText(const std::string& path, std::string_view text) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));

@@ -54,10 +54,7 @@ base::Result<std::optional<std::vector<std::string>>> NamesRead(const std::strin
   std::map<std::string, std::pair<std::string, std::string>> known;
   const auto read = list->find("cases");
   if (read == list->end() || !read->is_array()) return refuse("reads.json lists no cases");
-  for (const Json& one : *read) {
-    if (!one.is_object()) return refuse("reads.json lists no cases");
-    known[one.value("folder", "")] = {one.value("name", ""), one.value("stamp", "")};
-  }
+  for (const Json& one : *read) known[Text(one, "folder")] = {Text(one, "name"), Text(one, "stamp")};
   std::vector<std::string> names;
   for (const Truth& truth : cases) {
     const auto it = known.find(Whole(truth.folder));

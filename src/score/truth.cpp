@@ -20,11 +20,6 @@ const Json* Find(const Json& object, const char* key) {
   return it == object.end() || it->is_null() ? nullptr : &*it;
 }
 
-std::string Text(const Json& object, const char* key) {
-  const Json* value = Find(object, key);
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-}
-
 std::optional<int64_t> Whole(const Json& value) {
   return value.is_number_integer() ? std::optional(value.get<int64_t>()) : std::nullopt;
 }
