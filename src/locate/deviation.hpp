@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "locate/hypothesis.hpp"
+#include "tree/kernel_name.hpp"
 
 namespace teller::locate {
 
@@ -48,6 +50,20 @@ inline void NoteWorst(Hypothesis& h, const Piece& piece) {
   h.usual = piece.usual;
   h.slot = piece.slot;
   h.in_gap = piece.in_gap;
+}
+
+/// True where the claim's operator only moves memory, on the host, and costs less than a tenth of its steps more:
+/// caches and memory are shared with other programs and ranks, and such an operator varies that much in a healthy run.
+inline bool IsNotFelt(const Scene& scene, const Hypothesis& claim) {
+  if (claim.span == kNoSpan || tree::ClassOfName(scene.store.name(claim.span)) != tree::KernelClass::kCopy)
+    return false;
+  constexpr Nanos kOnePartOf = 10;
+  Nanos time = 0;
+  for (const uint32_t s : claim.steps) {
+    if (scene.profiles[s].uses_device) return false;
+    time += std::max<Nanos>(0, scene.trees.steps[s].duration()) / kOnePartOf;
+  }
+  return claim.lost < time;
 }
 
 }  // namespace teller::locate

@@ -92,6 +92,7 @@ class Search {
     Hypothesis h = start;
     h.trouble = Trouble::kSlowOperator;
     Fill(hits, h);
+    if (!IsGpu() && IsNotFelt(scene_, h)) return std::nullopt;
     // Each operator had its chance.
     h.false_alarm = std::min(1.0, shift->false_alarm * static_cast<double>(by_name_.size()));
     return h;

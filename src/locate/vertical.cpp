@@ -282,6 +282,14 @@ class Process {
     return ml::Quantile(hit_logs, 0.5) - std::max(calm, 0.0) >= 4 * spread;
   }
 
+  /// Under starvation an operator or place is stretched like the rest of its steps; a slow one stands out even where it
+  /// slows the rest a bit.
+  static bool IsStretchedLikeTheRest(double rest_ratio, double cost, double expected, double rest_expected) {
+    constexpr double kFurther = 3;  // times as much as the rest
+    const double own_ratio = cost / std::max(expected, 0.01 * rest_expected);
+    return rest_ratio > kStretched || (rest_ratio > kRestAtMost && own_ratio < kFurther * rest_ratio);
+  }
+
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, OperatorCost>>& hits,
                    const std::vector<double>& quiet, const std::vector<double>& total,
                    std::vector<Hypothesis>& out) const {
@@ -319,10 +327,8 @@ class Process {
     const auto n = static_cast<double>(hits.size());
     h.whole_operator = true;
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    // Under starvation the operator is stretched like the rest; a slow one stands out even where it slows the rest a
-    // bit.
-    const double own_ratio = cost / std::max(cost_expected, 0.01 * rest_expected);
-    if (h.rest_ratio > kRestAtMost && own_ratio < 3 * h.rest_ratio) return;
+    if (IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected)) return;
+    if (kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     if (concentrated >= 0.4 * n) return;  // one place at a time: SearchPlaces tells a slow place from preemption
     // One claim per operator name and step is tried; that many chances it had.
     const double tries = static_cast<double>(deviations_.size()) * 50.0;
@@ -397,6 +403,8 @@ class Process {
     Hypothesis h = Start(place.kind == SlotKey::Kind::kHost ? Trouble::kHostWork : Trouble::kSlowOperator);
     double rest = 0;
     double rest_expected = 0;
+    double cost = 0;
+    double cost_expected = 0;
     for (const PlaceHit& hit : list) {
       const Deviation& d = deviations_[hit.deviation];
       const StepProfile& p = Profile(d.step);
@@ -405,10 +413,15 @@ class Process {
       AddLoss(h, d.step, hit.excess, slot.begin, slot.begin + std::max(slot.largest, slot.cost));
       NoteWorst(h, {slot.cost, slot.begin, slot.span, usual, slot.key});
       const bool gpu = place.kind == SlotKey::Kind::kGpu;
+      cost += static_cast<double>(slot.cost);
+      cost_expected += static_cast<double>(usual);
       rest += d.own - (gpu ? 0.0 : static_cast<double>(slot.cost));
       rest_expected += d.expected - (gpu ? 0.0 : static_cast<double>(usual));
     }
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
+    if (place.kind != SlotKey::Kind::kGpu && IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected))
+      return;
+    if (place.kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     // As many places share the preemption as this one's part of it goes into the whole.
     const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));
     const double places = std::min(static_cast<double>(Profile(steps.front()).slots.size()), 1.0 / typical_chance);

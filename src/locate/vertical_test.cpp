@@ -71,5 +71,36 @@ TEST(Vertical, WhereTheHostComputesShortInterruptionsAreDailyLife) {
   EXPECT_TRUE(Sure(Standing(9 * base::kMilli, {9, 14, 19}, "wait", false)).empty());
 }
 
+/// One process that computes on the host, 2 ms of each step of 10 ms; from step 12 to 19 one operator takes `factor`
+/// times as long and everything else `rest` times.
+TestRun Host(double factor, double rest, const std::string& name = "aten::copy_") {
+  TestRun run(1);
+  for (uint32_t s = 0; s < 40; ++s) {
+    const bool hit = s >= 12 && s < 20;
+    run.AddStep(0, s, hit && rest > 1 ? 40 * base::kMilli : 10 * base::kMilli);
+    run.AddSlot(SlotKey::Kind::kOp, name, 200'000, hit ? factor : 1);
+    for (int part = 0; part < 6; ++part)
+      run.AddSlot(SlotKey::Kind::kOp, "aten::op" + std::to_string(part), 300'000, hit ? rest : 1);
+  }
+  return run;
+}
+
+bool AccusesAnOperator(const TestRun& run) {
+  const auto claims = Sure(run);
+  return std::any_of(claims.begin(), claims.end(),
+                     [](const Hypothesis& h) { return h.trouble == Trouble::kSlowOperator; });
+}
+
+TEST(Vertical, MovingMemoryALittleLongerOnTheHostIsNoFinding) {
+  EXPECT_FALSE(AccusesAnOperator(Host(4, 1)));  // 0.6 of 10 ms: memory that others use
+  EXPECT_TRUE(AccusesAnOperator(Host(4, 1, "aten::mm")));
+  EXPECT_TRUE(AccusesAnOperator(Host(9, 1)));  // 1.6 ms
+}
+
+TEST(Vertical, NoOperatorIsAccusedWhereEverythingTakesSeveralTimesAsLong) {
+  EXPECT_FALSE(AccusesAnOperator(Host(14, 4)));
+  EXPECT_TRUE(AccusesAnOperator(Host(14, 1)));
+}
+
 }  // namespace
 }  // namespace teller::locate
