@@ -30,6 +30,7 @@ constexpr double kGains = 0.5;       // tokens a step that were gained before
 constexpr double kFalls = 0.25;      // of them that are left
 constexpr double kHardly = 0.15;     // tokens a step: hardly any
 constexpr size_t kFewestThroughout = 6;
+constexpr double kLongerContext = 3;  // times as much of the KV cache in use
 constexpr size_t kFewestLoads = 3;
 constexpr double kTimesOthers = 3;  // that one rank loads longer
 constexpr double kLeastLoad = 30;   // s by which it does
@@ -39,6 +40,7 @@ constexpr double kMostSeconds = 1e7;
 struct Point {
   size_t row = 0;
   double value = 0;
+  double kv = -1;  ///< share of the KV cache in use then; -1 not told
 };
 
 /// The number of seconds behind `mark`, with a fraction.
@@ -60,12 +62,16 @@ class Rates {
     std::map<std::string, std::vector<Point>> accepted;  // by writer
     std::map<std::pair<int, size_t>, Point> loads;       // (rank, how-manieth of it) -> seconds
     std::map<int, size_t> loaded;
+    std::map<std::string, double> kv;  // by writer: the last one stated
     for (const size_t row : facts_.order) {
       const trace::LogRecord& record = store_.logs[row];
       const std::string writer =
           std::to_string(record.file.value()) + "/" + record.process + "/" + std::to_string(record.pid.value_or(-1));
       for (const auto& [name, value] : record.statistics) {
-        if (name == "accept_length" && value >= 1 && value < 1000) accepted[writer].push_back({row, value - 1});
+        if (name == "kv_usage" && value >= 0 && value <= 1) kv[writer] = value;
+        if (name != "accept_length" || value < 1 || value >= 1000) continue;
+        const auto use = kv.find(writer);
+        accepted[writer].push_back({row, value - 1, use == kv.end() ? -1 : use->second});
       }
       const std::string_view text = FirstLine(record.message);
       auto seconds = SecondsAfter(text, "Loading weights took ");
@@ -107,22 +113,38 @@ class Rates {
   /// What was gained falls to next to nothing and stays there, or is next to nothing all along.
   void Acceptance(const std::vector<Point>& points) {
     std::vector<double> before;
+    std::vector<double> kv_before;
+    std::vector<double> kv_low;
     std::vector<Point> low;
     for (const Point& point : points) {
       const double usual = before.size() < kFewestBefore ? 0 : Recent(before);
       const bool fallen = usual >= kGains && point.value <= kFalls * usual;
       if (fallen || (before.empty() && point.value <= kHardly)) {
         low.push_back(point);
+        if (point.kv >= 0) kv_low.push_back(point.kv);
         continue;
       }
       if (low.size() >= kFewestAfter && !before.empty()) break;
       low.clear();
+      kv_low.clear();
       before.push_back(point.value);
+      if (point.kv >= 0) kv_before.push_back(point.kv);
     }
     const bool throughout = before.empty();
     if (low.size() < (throughout ? kFewestThroughout : kFewestAfter)) return;
     std::vector<double> left;
     for (const Point& point : low) left.push_back(point.value);
+    // A draft model that was made for short contexts guesses wrong in long ones: the work's, not a fault of the engine.
+    if (!kv_before.empty() && !kv_low.empty() &&
+        ml::Quantile(kv_low, 0.5) >= kLongerContext * std::max(Recent(kv_before), 1e-3)) {
+      out_.notes.push_back(
+          {fmt::format(
+               "speculative decoding gains {:.2f} tokens a step where {:.2f} were usual, since contexts take "
+               "{:.0f} % of the KV cache instead of {:.0f} %: what is drafted for long contexts is rarely right",
+               ml::Quantile(left, 0.5), Recent(before), 100 * ml::Quantile(kv_low, 0.5), 100 * Recent(kv_before)),
+           store_.logs[low.front().row].at, store_.logs[low.back().row].at});
+      return;
+    }
     Finding finding = Start(FaultClass::kSpecCollapse, low, "python");
     if (finding.culprit.process.find("APIServer") != std::string::npos) finding.culprit.process = "EngineCore";
     finding.alternatives = {{FaultClass::kNotAFault, 0.2}};

@@ -50,6 +50,22 @@ std::string Sglang(const std::vector<double>& lengths) {
   return text;
 }
 
+TEST(LogRate, LongContextsThatADraftCannotFollowAreTheWorks) {
+  const auto usage = [](double before, double after) {
+    std::string text;
+    for (int i = 0; i < 10; ++i) {
+      text += fmt::format(
+          "[2026-08-02 00:02:{:02}] Decode batch, #running-req: 1, #token: 274, token usage: {:.2f}, accept len: "
+          "{:.2f}, "
+          "accept rate: 0.09, cuda graph: True, gen throughput (token/s): 17.39, #queue-req: 0\n",
+          i, i < 4 ? before : after, i < 4 ? 2.5 : 1.02);
+    }
+    return text;
+  };
+  EXPECT_TRUE(Alarms(usage(0.02, 0.18)).empty());
+  EXPECT_EQ(Alarms(usage(0.10, 0.12)).size(), 1u);
+}
+
 TEST(LogRate, AcceptanceThatCollapses) {
   for (const auto& text :
        {Vllm({2.7, 2.5, 2.6, 2.4, 1.1, 1.05, 1.1, 1.0}), Sglang({2.7, 2.5, 2.6, 2.4, 1.1, 1.05, 1.1, 1.0})}) {

@@ -96,11 +96,7 @@ TEST(LogReal, CleanLogsGiveNoAlarm) {
   for (const auto& entry : fs::recursive_directory_iterator(kData / "logs")) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || name.find(".log") == std::string::npos || faulty.count(name) > 0) continue;
-    for (const auto& f : Alarms({entry.path()})) {
-      // Its drafts are good until a prompt of 17,000 tokens comes, and worth nothing for the four minutes after.
-      if (name == "vllm_a04_nvfp4_ok.log" && f.fault == FaultClass::kSpecCollapse) continue;
-      ADD_FAILURE() << entry.path() << ": " << f.explanation;
-    }
+    for (const auto& f : Alarms({entry.path()})) ADD_FAILURE() << entry.path() << ": " << f.explanation;
     ++clean;
   }
   EXPECT_GE(clean, 20u);
