@@ -176,7 +176,9 @@ class Planner {
 
   base::Status SlowLink() {
     if (!rank_ || Ranks().size() < 2) return Usage("a slow link needs a run of several ranks");
+    if (plant_.peer == rank_) return Usage("a link has two ends; take another --peer than --rank");
     const auto& collectives = run_.trees.collectives;
+    base::Nanos scaled = 0;
     const auto has = [&](const trace::Collective& c, int rank) {
       return std::any_of(c.members.begin(), c.members.end(), [&](const auto& m) { return m.rank == rank; });
     };
@@ -185,8 +187,11 @@ class Planner {
       const bool meanwhile = at >= planted_.label.window->begin && at <= planted_.label.window->end;
       if (!meanwhile || !has(collectives[c], *rank_) || (plant_.peer && !has(collectives[c], *plant_.peer))) continue;
       planted_.changes.transfers.push_back({c, plant_.scale});
+      scaled += collectives[c].transfer;
     }
     if (planted_.changes.transfers.empty()) return Usage("no collective of these ranks lies in the steps");
+    if (scaled <= 0)
+      return Usage("the collectives of these ranks transfer nothing for any time, so a scale changes nothing");
     Label& label = planted_.label;
     label.fault = FaultClass::kNetLinkFault;
     label.accepted = {FaultClass::kNetPathWrong, FaultClass::kIntraLinkDegraded};

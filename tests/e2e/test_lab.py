@@ -86,7 +86,8 @@ class Retime(Case):
                             (("--fault", "straggler", "--scale", "0.5"), "scale"),
                             (("--fault", "straggler", "--scale", "1"), "changes nothing"),
                             (("--fault", "slow-operator", "--op", "aten::mm", "--scale", "1"), "changes nothing"),
-                            (("--fault", "pause", "--length", "0ms"), "changes nothing")):
+                            (("--fault", "pause", "--length", "0ms"), "changes nothing"),
+                            (("--fault", "slow-link", "--rank", 0, "--peer", 0), "two ends")):
             with self.subTest(args=args):
                 message, _ = self.retime(DEMO, *args, status=2)
                 self.assertIn(words, message)
