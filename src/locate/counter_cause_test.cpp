@@ -5,15 +5,14 @@
 #include <cmath>
 #include <limits>
 
+#include "locate/test_counters.hpp"
+
 namespace teller::locate {
 namespace {
 
 using trace::CounterKind;
 using trace::FaultClass;
 using trace::Nanos;
-
-constexpr Nanos kEpoch = 1'768'469'400'000'000'000;
-constexpr Nanos kHalf = 500'000'000;
 
 /// Counters of one host file, sampled twice a second.
 class Host {
@@ -22,16 +21,7 @@ class Host {
 
   void Add(const std::string& process, const std::string& name, const std::vector<double>& values,
            CounterKind kind = CounterKind::kCumulative) {
-    const trace::CounterRow row(static_cast<uint32_t>(store.counter_series.size()));
-    trace::CounterSeries series;
-    series.file = trace::FileRow(0);
-    series.process_name = process;
-    series.name = name;
-    series.kind = kind;
-    store.counter_series.push_back(series);
-    for (size_t i = 0; i < values.size(); ++i) {
-      store.counters.push_back({kEpoch + static_cast<Nanos>(i) * kHalf, row, static_cast<uint32_t>(i), values[i]});
-    }
+    AddCounter(store, process, name, values, kind);
   }
 
   /// A counter that grows by `rate` a second, by `inside` a second in samples 8 to 12.

@@ -4,14 +4,14 @@
 
 #include <functional>
 
+#include "locate/test_counters.hpp"
+
 namespace teller::locate {
 namespace {
 
 using trace::FaultClass;
 using trace::Nanos;
 
-constexpr Nanos kEpoch = 1'768'469'400'000'000'000;
-constexpr Nanos kHalf = 500'000'000;
 constexpr int kSamples = 24;
 
 /// Two processors, one service process, sampled twice a second.
@@ -23,17 +23,7 @@ struct Host {
 
   /// `rate(i)`: processors used in the i-th interval.
   void Add(const std::string& process, const std::string& name, const std::function<double(int)>& rate) {
-    const trace::CounterRow row(static_cast<uint32_t>(store.counter_series.size()));
-    trace::CounterSeries series;
-    series.file = trace::FileRow(0);
-    series.process_name = process;
-    series.name = name;
-    store.counter_series.push_back(series);
-    double value = 0;
-    for (int i = 0; i <= kSamples; ++i) {
-      store.counters.push_back({kEpoch + i * kHalf, row, static_cast<uint32_t>(i), value});
-      value += 0.5 * rate(i);
-    }
+    AddRate(store, process, name, kSamples, rate);
   }
 
   /// One request in the engine from sample `first` to `last`.

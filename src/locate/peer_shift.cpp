@@ -179,10 +179,7 @@ class Search {
 
   static void AddStep(const trace::Step& step, uint32_t index, double lost, Hypothesis& h) {
     AddLoss(h, index, lost, step.begin, step.end);
-    if (step.duration() <= h.worst) return;
-    h.worst = step.duration();
-    h.worst_begin = step.begin;
-    h.usual = step.duration() - static_cast<Nanos>(lost);
+    NoteWorst(h, {.length = step.duration(), .begin = step.begin, .usual = step.duration() - static_cast<Nanos>(lost)});
   }
 
   /// How far the values of a stretch lie above the others.

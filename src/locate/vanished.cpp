@@ -150,8 +150,7 @@ Finding Death(const LastSeen& end, size_t left) {
   finding.explanation = fmt::format(
       "{} is gone from the host's counters while {} requests were under way that never ended, and no log tells that it "
       "was asked to end [E1]: it was killed from outside or crashed without a word. The kernel's log says whether "
-      "memory "
-      "ran out.",
+      "memory ran out.",
       end.process, left);
   return finding;
 }

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "locate/test_counters.hpp"
+
 namespace teller::locate {
 namespace {
 
 using trace::Nanos;
 
-constexpr Nanos kEpoch = 1'768'469'400'000'000'000;
-constexpr Nanos kHalf = 500'000'000;
 constexpr int kSamples = 20;
 
 /// A server whose counters end at `last` while those of the machine go on, a log, and a request that arrived before.
@@ -24,13 +24,7 @@ struct Service {
     Request(4, -1);
   }
   void Counter(const std::string& process, const std::string& name, int samples) {
-    const trace::CounterRow row(static_cast<uint32_t>(store.counter_series.size()));
-    trace::CounterSeries series;
-    series.file = trace::FileRow(0);
-    series.process_name = process;
-    series.name = name;
-    store.counter_series.push_back(series);
-    for (int i = 0; i < samples; ++i) store.counters.push_back({kEpoch + i * kHalf, row, 0, 0.5 * i});
+    AddRate(store, process, name, samples - 1, [](int) { return 1.0; });
   }
   void Log(const std::string& message, int at) {
     trace::LogRecord record;
