@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +23,7 @@ using trace::Nanos;
 
 constexpr Nanos kOrderly = 60 * base::kSecond;  // an asked-for end may take so long to wait for running requests
 constexpr Nanos kBusyUntil = base::kSecond;     // lines about a request that was being computed are no older
+constexpr Nanos kClocks = 5 * base::kSecond;    // that logs and counters may be apart; who is asked later is asked because of the death
 constexpr double kMissed = 1.5;                 // times its usual distance between samples: one of its own is missing
 
 /// When a process was last seen in a file of counters, and when the file first has samples without it.
@@ -69,19 +69,29 @@ std::vector<LastSeen> Ends(const trace::Store& store) {
   return ends;
 }
 
-/// When somebody last asked the service to end; kNoTime where nobody did, the end of time where no time is told.
-Nanos LastAskedToEnd(const trace::Store& store) {
-  Nanos last = kNoTime;
-  for (size_t row = 0; row < store.logs.size(); ++row) {
-    const trace::LogRecord& record = store.logs[row];
-    if (record.at != kNoTime && record.at <= last) continue;
-    const auto signal = ReadSignal(record, row);
-    if (!signal || signal->role != SignalRole::kShutdown) continue;
-    if (record.at == kNoTime) return std::numeric_limits<Nanos>::max();
-    last = record.at;
+/// When somebody asked the service to end. A line without a time may be of any time.
+class AskedToEnd {
+ public:
+  explicit AskedToEnd(const trace::Store& store) {
+    for (size_t row = 0; row < store.logs.size(); ++row) {
+      const auto signal = ReadSignal(store.logs[row], row);
+      if (!signal || signal->role != SignalRole::kShutdown) continue;
+      any_time_ = any_time_ || store.logs[row].at == kNoTime;
+      times_.push_back(store.logs[row].at);
+    }
+    std::sort(times_.begin(), times_.end());
   }
-  return last;
-}
+
+  /// That it explains why this process is gone: it was asked before, or so soon after that clocks may be to blame.
+  bool Explains(const LastSeen& end) const {
+    const auto first = std::lower_bound(times_.begin(), times_.end(), end.at - kOrderly);
+    return any_time_ || (first != times_.end() && *first <= end.gone + kClocks);
+  }
+
+ private:
+  bool any_time_ = false;
+  std::vector<Nanos> times_;
+};
 
 /// What became of the requests. They are read once: processes that are gone may be as many as requests.
 class Fates {
@@ -170,12 +180,12 @@ std::vector<Finding> FindVanished(const trace::Store& store, const trace::Trees&
     return std::tie(a.at, a.process, a.file) < std::tie(b.at, b.process, b.file);
   });
   const Fates fates(store, trees);
-  std::optional<Nanos> asked;
+  std::optional<AskedToEnd> asked;  // logs are read only where they matter
   for (const LastSeen& end : ends) {
     const size_t left = fates.LeftBehind(end);
     if (left == 0 || fates.ServedAfter(end)) continue;
-    if (!asked) asked = LastAskedToEnd(store);
-    if (*asked < end.at - kOrderly) return {Death(end, left)};
+    if (!asked) asked.emplace(store);
+    if (!asked->Explains(end)) return {Death(end, left)};
   }
   return {};
 }

@@ -84,6 +84,12 @@ TEST(Vanished, TheFirstOfSeveralThatAreGoneIsNamed) {
   EXPECT_EQ(found[0].culprit.process, "worker");
 }
 
+TEST(Vanished, AServiceThatIsAskedToEndLongAfterwardsStillHadADeath) {
+  Service asked(10);
+  asked.Log("Received SIGTERM", 60);
+  EXPECT_EQ(asked.Found(), 1u);
+}
+
 TEST(Vanished, NobodyDiedWhere) {
   EXPECT_EQ(Service(kSamples).Found(), 0u);  // the recorder ended with the process
   Service asked(10);
