@@ -45,6 +45,7 @@ def plan(args, faults):
 # Verbs with a command line of their own: name -> (module, what it does).
 MODULES = {
     "baselines": ("lab.baselines", "say which baselines the scorer knows"),
+    "ceiling": ("lab.ceiling", "say how many faults of a set can be seen at all, told where they are"),
     "leak": ("lab.leak", "say whether a set of cases gives its answers away by other things than its faults"),
     "retimed": ("lab.retimed", "make a seeded set of cases of recorded runs"),
     "simulated": ("lab.simulated", "make a seeded set of simulated cases over engines, ranks, kinds and magnitudes"),
