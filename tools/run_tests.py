@@ -76,7 +76,8 @@ def run_gtest(program, totals):
     print(f"{program.name}: {time.monotonic() - start:.1f} s", flush=True)
 
 
-def run_python(pattern, totals):
+def find_python(pattern):
+    """The end-to-end tests whose names hold the pattern."""
     suite = unittest.TestSuite()
     loader = unittest.TestLoader()
     sys.path.insert(0, str(ROOT / "tests"))
@@ -88,6 +89,10 @@ def run_python(pattern, totals):
                 if not pattern or pattern in test.id():
                     suite.addTest(test)
         sys.path.pop(0)
+    return suite
+
+
+def run_python(suite, totals):
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     broken = {test.id() for test, _ in result.failures + result.errors}
     for name in sorted(broken):
@@ -110,10 +115,14 @@ def main():
     programs = sorted(p for p in build.rglob("teller_*_tests") if p.is_file())
     if not programs:
         totals.fail(f"{args.build}: no teller_*_tests programs; build first")
-    for program in programs:
-        if not args.only or args.only in program.name:
-            run_gtest(program, totals)
-    run_python(args.only, totals)
+    chosen = [program for program in programs if args.only in program.name]
+    suite = find_python(args.only)
+    if args.only and not chosen and not suite.countTestCases():
+        print(f"run_tests: no test program and no test is named like \"{args.only}\"", file=sys.stderr)
+        return 2
+    for program in chosen:
+        run_gtest(program, totals)
+    run_python(suite, totals)
     for name in totals.bad:
         print(f"FAILED {name}")
     print(totals.line())
