@@ -6,6 +6,7 @@ import pathlib
 import shutil
 
 from lab.errors import LabError
+from lab.guard import Guard
 
 SCHEMA = "teller.label/1"
 REQUIRED = ("is_fault", "fault_class", "accept_classes", "fault_kind", "t_start_ns", "t_end_ns", "stack", "world_size", "culprit",
@@ -37,6 +38,36 @@ def check_label(label):
         raise LabError(f"label: rank {rank} is not below the world size {label['world_size']}")
 
 
+def read_object(path, keys=()):
+    """The JSON object of a file, which has these keys."""
+    try:
+        found = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise LabError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise LabError(f"{path}: is no JSON object")
+    missing = [key for key in keys if key not in found]
+    if missing:
+        raise LabError(f"{path}: \"{missing[0]}\" is missing")
+    return found
+
+
+def write_whole(path, text):
+    """Writes a file that is there as a whole or not at all."""
+    part = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.rename(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
 class CaseFolder:
     """with CaseFolder(target) as case: ... case.finish(label). Left without finish, nothing remains."""
 
@@ -45,7 +76,7 @@ class CaseFolder:
         self.path = self.target.parent / f".{self.target.name}.partial-{os.getpid()}"
 
     def __enter__(self):
-        if self.target.exists():
+        if os.path.lexists(self.target):
             raise LabError(f"{self.target} exists: give another folder or remove it")
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -75,15 +106,20 @@ class CaseFolder:
 
 @contextlib.contextmanager
 def whole_set(target):
-    """with whole_set(target) as folder: ... A set of cases that gets its name when all of it is there; else nothing remains."""
+    """with whole_set(target) as folder: ... A set of cases that gets its name when all of it is there; else nothing remains, also when this program is killed."""
+    target = pathlib.Path(os.path.abspath(target))
     part = target.with_name(target.name + ".part")
-    for path in (target, part):
-        if path.exists():
-            raise LabError(f"{path}: is there already; name a new folder")
-    part.mkdir(parents=True)
-    try:
-        yield part
-        part.rename(target)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    if os.path.lexists(target):
+        raise LabError(f"{target}: is there already; name a new folder")
+    if os.path.lexists(part):  # left over by a run that was killed, or written by one that goes on; the user knows which
+        raise LabError(f"{part}: is there already; remove it unless another run writes it")
+    part.parent.mkdir(parents=True, exist_ok=True)
+    with Guard() as guard:
+        part.mkdir()
+        guard.folder(part)
+        try:
+            yield part
+            part.rename(target)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise

@@ -1,5 +1,7 @@
 """Makes cases one after the other. Whatever happens, nothing is left running and no case is left half written."""
+import os
 import pathlib
+import secrets
 import shutil
 import tempfile
 
@@ -56,8 +58,10 @@ class Runner:
             return engine
         self._stop()
         self._say(f"starting {self._stack.name}")
-        self._folder = tempfile.mkdtemp(prefix="teller-lab-")
-        guard.folder(self._folder)
+        folder = os.path.join(tempfile.gettempdir(), f"teller-lab-{secrets.token_hex(8)}")
+        guard.folder(folder)
+        os.mkdir(folder, 0o700)
+        self._folder = folder
         self._engine = engine = self._stack.engine(guard, self._folder, self._port, fault)
         engine.start()
         if not fault.fresh:
@@ -67,8 +71,9 @@ class Runner:
     def _case(self, guard, fault, seed, target):
         if why := fault.why_not():
             raise LabError(f"{fault.kind} cannot be made here: {why}")
-        with CaseFolder(target) as case:
-            guard.folder(case.path)
+        draft = CaseFolder(target)
+        guard.folder(draft.path)
+        with draft as case:
             engine = self._ready_engine(guard, fault)
             self._say(f"{fault.kind} seed {seed}")
             label, requests = engine.course(self._stack, guard, engine, fault, seed, case.path, self._profile).record()

@@ -8,15 +8,26 @@ The run starts this program first and holds the writing end of its standard inpu
 When the pipe closes, for whatever reason, the guard ends every process of these sessions, then removes these network namespaces,
 control groups and folders. What the run has dealt with itself is simply not there any more.
 """
+import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from lab import cgroup, procs
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def remove(folder):
+    """Removes a folder; who wrote into it may still be on the way out."""
+    for _ in range(100):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.lexists(folder):
+            return
+        time.sleep(0.02)
 
 
 def serve(lines):
@@ -37,7 +48,7 @@ def serve(lines):
     for group in names["group"]:
         cgroup.remove(group)
     for folder in names["folder"]:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
 
 
 class Guard:
@@ -56,13 +67,14 @@ class Guard:
     def session(self, pid):
         """Call right after starting a process that leads a session of its own. Returns its start, for procs.members."""
         began = procs.start_ticks(pid)
+        if began is not None:
+            self._tell(f"session {pid} {began}")  # first: the kernel may let `favour` wait for seconds
         if self._nice:
             procs.favour(pid, self._nice)
-        if began is not None:
-            self._tell(f"session {pid} {began}")
         return began
 
     def folder(self, path):
+        """Call before making the folder."""
         self._tell(f"folder {path}")
 
     def namespace(self, name):

@@ -1,4 +1,5 @@
 """The fault laboratory without an engine: case writer, client truth, start-up hook, clean-up, command line."""
+import contextlib
 import http.server
 import json
 import os
@@ -225,6 +226,53 @@ class Cleaning(Folder):
         run.kill()
         run.wait()
         self.wait(lambda: (procs.stat(child) or ("", "Z"))[1] == "Z" and not half.exists())
+
+    def killed_at(self, moment):
+        """Runs a case of a stand-in whose process is killed at the moment of this code; what is left in the folder."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        code = ("import os, signal, sys\nfrom lab import course, engine, fault, procs\n"
+                "class Ready:\n    is_ready = staticmethod(lambda: True)\n"
+                "class Sleeper(engine.Engine):\n    def __init__(self, guard, folder, port, fault):\n        super().__init__(guard, folder, fault)\n"
+                "    def start(self):\n"
+                f"        self.spawn({SLEEPER!r}, dict(os.environ), self.folder / 'log')\n"
+                f"{moment}\n"
+                "stack = fault.Stack('x', '1', '', Ready, {'a': fault.Fault('a', '', 'NOT_A_FAULT', fresh=True)}, Sleeper)\n"
+                f"course.Runner(stack, nice=1, say=lambda text: None).run([('a', 1, {str(self.folder / 'case')!r})])\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(temporary)})
+        self.addCleanup(run.stderr.close)
+        self.assertEqual(run.wait(), -signal.SIGKILL, run.stderr.read().decode())
+        mark = f"TMPDIR={temporary}".encode()
+
+        def running():
+            for pid in filter(str.isdigit, os.listdir("/proc")):
+                with contextlib.suppress(OSError):
+                    if mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes():
+                        yield pid
+        self.wait(lambda: not list(running()))
+        temporary.rmdir()  # fails when something is in it
+        return [p.name for p in self.folder.iterdir()]
+
+    def test_a_run_that_is_killed_in_between_leaves_nothing(self):
+        die = "os.kill(os.getpid(), signal.SIGKILL)"
+        for name, moment in (("folder", f"make = os.mkdir\ndef mkdir(path, *args, **more):\n    make(path, *args, **more)\n    if 'teller-lab-' in str(path): {die}\n"
+                                        "os.mkdir = mkdir"),
+                             ("case", f"make = os.mkdir\ndef mkdir(path, *args, **more):\n    make(path, *args, **more)\n    if '.partial-' in str(path): {die}\n"
+                                      "os.mkdir = mkdir"),
+                             ("process", f"procs.favour = lambda *_: {die}")):
+            with self.subTest(name):
+                self.assertEqual(self.killed_at(moment), [])
+
+    def test_a_set_that_is_killed_half_way_leaves_nothing(self):
+        code = (f"import pathlib, time\nfrom lab.casefile import whole_set\nwith whole_set(pathlib.Path({str(self.folder / 'set')!r})) as part:\n"
+                "    (part / 'case').mkdir()\n    print('half', flush=True)\n    time.sleep(600)\n")
+        run = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(run.stdout.close)
+        self.assertEqual(run.stdout.readline(), "half\n")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["set.part"])
+        run.kill()
+        run.wait()
+        self.wait(lambda: not list(self.folder.iterdir()))
 
     def test_the_guard_ends_what_is_left_when_a_run_ends(self):
         with Guard() as guard:
