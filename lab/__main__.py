@@ -1,4 +1,5 @@
 """The fault laboratory's command line: ./dev lab VERB, or teller lab VERB."""
+import argparse
 import json
 import os
 import pathlib
@@ -7,7 +8,7 @@ import sys
 
 from lab import real, stacks, visible
 from lab.course import Runner
-from lab.errors import LabError, Parser
+from lab.errors import SEED, LabError, Parser, number, whole
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -28,12 +29,13 @@ def plan(args, faults):
     """(kind, seed, folder) of every case asked for."""
     pairs = []
     for text in args.fault:
-        kind, _, seed = text.partition(":")
+        kind, colon, seed = text.partition(":")
         if kind not in faults:
             raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {args.stack} can have")
-        if seed and not seed.isdigit():
-            raise LabError(f"\"{text}\": the seed after the colon is a whole number")
-        pairs.append((kind, int(seed) if seed else args.seed))
+        try:
+            pairs.append((kind, SEED(seed) if colon else args.seed))
+        except argparse.ArgumentTypeError as error:
+            raise LabError(f"\"{text}\": the seed after the colon: {error}") from None
     if len(set(pairs)) < len(pairs):
         raise LabError("the same fault and seed are given twice")
     out = pathlib.Path(args.output)
@@ -75,15 +77,15 @@ def parse(argv):
     run.add_argument("stack", choices=sorted(stacks.ALL))
     run.add_argument("--fault", action="append", required=True, metavar="KIND[:SEED]", help="may be repeated; cases then share a server")
     run.add_argument("-o", "--output", required=True, help="the case; with several faults the folder of the cases")
-    run.add_argument("--port", type=int,
+    run.add_argument("--port", type=whole(1, 65535),
                      help="of the server, default: a free one; of the meeting of ranks in their own network, default: 29500")
     every.add_argument("-o", "--output", default="build/real", help="the folder of the cases; default: build/real")
     every.add_argument("--stacks", nargs="+", choices=sorted(stacks.ALL), default=list(stacks.ALL), metavar="STACK", help="only these")
     every.add_argument("--only", nargs="+", default=[], metavar="KIND", help="only these kinds")
-    every.add_argument("--tries", type=int, default=2, choices=range(1, 10), metavar="N", help="how often a case that fails is made; default: 2")
-    every.add_argument("--limit", type=float, metavar="P", help="keep no case during which other programs used more than P processors")
+    every.add_argument("--tries", type=whole(1, 9), default=2, metavar="N", help="how often a case that fails is made; default: 2")
+    every.add_argument("--limit", type=number(0, 4096), metavar="P", help="keep no case during which other programs used more than P processors")
     for verb in (run, every):
-        verb.add_argument("--seed", type=int, default=1)
+        verb.add_argument("--seed", type=SEED, default=1)
         verb.add_argument("--nice", type=int, default=0, choices=range(-20, 20), metavar="N",
                           help="how server and injectors are weighed against the machine's other work (-20 most; needs root)")
     table.add_argument("cases", help="a folder of cases")
@@ -98,8 +100,6 @@ def parse(argv):
 
 def make_run(args):
     cases = plan(args, stacks.ALL[args.stack].faults)
-    if args.port is not None and not 0 < args.port < 65536:
-        raise LabError(f"--port {args.port}: a port is a number from 1 to 65535")
     Runner(stacks.ALL[args.stack], args.port, not args.no_profile, args.nice, say).run(cases)
     return 0
 
@@ -156,5 +156,7 @@ def on_signal(number, _frame):
 
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # names of files are bytes
     signal.signal(signal.SIGTERM, on_signal)
     sys.exit(main(sys.argv[1:]))

@@ -21,6 +21,7 @@ import tempfile
 import subprocess
 
 from lab import costs, parallel, retimed
+from lab.casefile import read_object, write_whole
 from lab.errors import LabError, Parser
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -83,7 +84,7 @@ def sort_rows(label, rows):
 
 
 def read_case(teller, folder):
-    label = json.loads((folder / "label.json").read_text())
+    label = read_object(folder / "label.json", ("is_fault", "fault_class", "fault_kind", "stack", "world_size", "culprit", "t_start_ns", "t_end_ns"))
     rows = costs.read(teller, folder)
     return Case(folder, label, rows, *sort_rows(label, rows))
 
@@ -321,7 +322,9 @@ def main(argv):
     folders = sorted({label.parent for folder in args.cases for label in folder.rglob("label.json")})
     if not folders:
         raise LabError(f"{args.cases[0]}: no labelled case in it")
-    scores = json.loads(args.scores.read_text()) if args.scores else None
+    scores = read_object(args.scores, ("methods", "cases")) if args.scores else None
+    if scores and "teller" not in [method.get("name") for method in scores["methods"]]:
+        raise LabError(f"{args.scores}: holds no answers of teller")
     answers = {str(pathlib.Path(case["folder"]).resolve()): case["answers"]["teller"] for case in scores["cases"]} if scores else {}
     cases = parallel.each(lambda folder: read_case(args.teller, folder), folders)
     runs = args.runs or [ROOT.parent / "shared/data/lab" / name for name in retimed.RUNS]
@@ -331,5 +334,5 @@ def main(argv):
     groups = by_group(rows)
     print(text(groups, rows, teller_steps(scores)))
     if args.output:
-        args.output.write_text(json.dumps({"groups": [{"source": s, "effect": e, **figures} for s, e, figures in groups], "cases": rows}, indent=1) + "\n")
+        write_whole(args.output, json.dumps({"groups": [{"source": s, "effect": e, **figures} for s, e, figures in groups], "cases": rows}, indent=1) + "\n")
     return 0

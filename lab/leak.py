@@ -21,7 +21,8 @@ import subprocess
 import tempfile
 
 from lab import parallel
-from lab.errors import LabError, Parser
+from lab.casefile import write_whole
+from lab.errors import SEED, LabError, Parser, whole
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BLIND = "names-and-sizes"
@@ -178,13 +179,11 @@ def main(argv):
     parser.add_argument("cases", nargs="+", type=pathlib.Path, help="folders with labelled cases")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="write the figures here as JSON")
     parser.add_argument("--split", default="folds:5")
-    parser.add_argument("--shuffles", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--shuffles", type=whole(1, 1000), default=3)
+    parser.add_argument("--seed", type=SEED, default=1)
     parser.add_argument("--reads", type=pathlib.Path, help="keep what is read of the cases here, as lab score does")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
     args = parser.parse_args(argv)
-    if args.shuffles < 1:
-        raise LabError("--shuffles takes a whole number from 1")
     if args.output and args.output.exists():
         raise LabError(f"{args.output}: is there already; name a new file")
     report = Report()
@@ -199,5 +198,5 @@ def main(argv):
     after_shuffle(report, shuffled, args.seed)
     print(report.text(), end="")
     if args.output:
-        args.output.write_text(json.dumps({"cases": len(true["cases"]), "split": args.split, "shuffles": args.shuffles, "rows": report.rows}, indent=1) + "\n")
+        write_whole(args.output, json.dumps({"cases": len(true["cases"]), "split": args.split, "shuffles": args.shuffles, "rows": report.rows}, indent=1) + "\n")
     return 1 if report.leaks() else 0

@@ -14,7 +14,7 @@ import sys
 
 from lab import parallel
 from lab.casefile import whole_set
-from lab.errors import LabError, Parser
+from lab.errors import SEED, LabError, Parser, whole
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = ("fsdp/healthy_fsdp2_w2", "fsdp/long_prefill_tp_w2", "fsdp/imbalance_fsdp_w2", "vllm/d01_healthy", "vllm/d07_long_prefill",
@@ -65,8 +65,9 @@ def plan(runs, teller, seed, count):
         args = ["--fault", kind, "--seed", str(draw.randrange(1 << 30))]
         if kind != "none":
             args += stretch(draw, indices)
-        if ranks:
-            args += ["--rank", str(draw.choice(ranks))]
+        rank = str(draw.choice(ranks)) if ranks else None
+        if rank and kind != "none":
+            args += ["--rank", rank]
         if kind == "slow-operator":
             args += ["--op", draw.choice(ops)]
         if kind == "pause":
@@ -97,8 +98,8 @@ def main(argv):
     parser = Parser(prog="lab retimed", description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="*", type=pathlib.Path, help="healthy runs; by default those of ../shared/data/lab")
     parser.add_argument("-o", "--output", required=True, type=pathlib.Path)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--count", type=int, default=72)
+    parser.add_argument("--seed", type=SEED, default=7)
+    parser.add_argument("--count", type=whole(1, 100_000), default=72)
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
     args = parser.parse_args(argv)
     runs = args.runs or [ROOT.parent / "shared/data/lab" / name for name in RUNS]

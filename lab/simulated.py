@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 
 from lab.casefile import whole_set
-from lab.errors import LabError, Parser
+from lab.errors import LabError, Parser, whole
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUNS = (("vllm", 1), ("vllm", 2), ("vllm", 4), ("sglang", 1), ("sglang", 4), ("fsdp", 2), ("fsdp", 4), ("fsdp", 8))
@@ -27,18 +27,16 @@ def make(teller, folder, engine, ranks, fault, count, seed, steps):
 def main(argv):
     parser = Parser(prog="lab simulated", description=__doc__.splitlines()[0])
     parser.add_argument("-o", "--output", required=True, type=pathlib.Path)
-    parser.add_argument("--seed", type=int, default=100)
-    parser.add_argument("--mix", type=int, default=48, help="cases of each engine and number of ranks with a fault or look-alike each")
-    parser.add_argument("--healthy", type=int, default=16, help="healthy ones of each")
-    parser.add_argument("--steps", type=int, help="recorded steps of each; by default the program's own number")
-    parser.add_argument("--most-ranks", type=int, default=max(ranks for _, ranks in RUNS), help="leave out runs of more ranks")
+    parser.add_argument("--seed", type=whole(0, 2**63 - 1000), default=100)
+    parser.add_argument("--mix", type=whole(0, 1_000_000), default=48, help="cases of each engine and number of ranks with a fault or look-alike each")
+    parser.add_argument("--healthy", type=whole(0, 1_000_000), default=16, help="healthy ones of each")
+    parser.add_argument("--steps", type=whole(8, 100_000), help="recorded steps of each; by default the program's own number")
+    parser.add_argument("--most-ranks", type=whole(1), default=max(ranks for _, ranks in RUNS), help="leave out runs of more ranks")
     parser.add_argument("--teller", default=os.environ.get("TELLER", str(ROOT / "build/release/teller")))
     args = parser.parse_args(argv)
-    if min(args.mix, args.healthy) < 0 or args.mix + args.healthy == 0:
-        raise LabError("--mix and --healthy are numbers of cases from 0, at least one of them from 1")
+    if args.mix + args.healthy == 0:
+        raise LabError("--mix and --healthy are numbers of cases, at least one of them from 1")
     runs = [(i, *run) for i, run in enumerate(RUNS) if run[1] <= args.most_ranks]
-    if not runs:
-        raise LabError("--most-ranks is a number from 1")
     with whole_set(args.output) as part:
         for i, engine, ranks in runs:
             for fault, count, offset in (("mix", args.mix, 1), ("none", args.healthy, 101)):

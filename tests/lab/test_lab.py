@@ -1,6 +1,7 @@
 """The fault laboratory without an engine: case writer, client truth, start-up hook, clean-up, command line."""
 import contextlib
 import http.server
+import io
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from lab import __main__ as commands  # noqa: E402
 from lab import casefile, client, host, inject, parallel, procs, served, server, stacks, standins, workload  # noqa: E402
 from lab.errors import LabError  # noqa: E402
 from lab.fault import until_done  # noqa: E402
@@ -448,12 +450,43 @@ class CommandLine(Folder):
     def test_errors_are_one_line(self):
         for args, says in ((["--fault", "healthy"], "not set up"), (["--fault", "nonsense"], "unknown fault"),
                            (["--fault", "healthy:x"], "whole number"), (["--fault", "burst:1", "--fault", "burst:1"], "twice"),
+                           (["--fault", "healthy:"], "whole number"), (["--fault", "healthy:-1"], "whole number"),
+                           (["--fault", "healthy:99999999999999999999"], "whole number"), (["--fault", "healthy:²"], "whole number"),
                            (["--fault", "healthy", "--port", "70000"], "65535")):
             done = self.lab("run", "vllm", *args, "-o", str(self.folder / "case"))
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn(says, done.stderr)
             self.assertEqual(done.stderr.count("\n"), 1)
         self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_numbers_out_of_range_are_refused_by_every_verb(self):
+        case = ["-o", str(self.folder / "case")]
+        for verb, *args in (("run", "vllm", "--fault", "healthy", "--seed"), ("real", "--seed"), ("retimed", "--seed"), ("simulated", "--seed"), ("leak", ".", "--seed"),
+                            ("run", "vllm", "--fault", "healthy", "--port"), ("real", "--tries"), ("real", "--limit"), ("retimed", "--count"), ("simulated", "--mix"),
+                            ("simulated", "--healthy"), ("simulated", "--steps"), ("simulated", "--most-ranks"), ("leak", ".", "--shuffles"),
+                            ("run", "vllm", "--fault", "healthy", "--nice"), ("real", "--nice")):
+            for value in ("-1", "nan", "1e3", "99999999999999999999", "", "x"):
+                if (verb, args[-1], value) == ("real", "--limit", "1e3") or args[-1] == "--nice" and value == "-1":
+                    continue
+                said = io.StringIO()
+                with contextlib.redirect_stderr(said):
+                    status = commands.main([verb, *args[:-1], f"{args[-1]}={value}", *case])
+                self.assertEqual((status, said.getvalue().count("\n")), (2, 1), (verb, args, value, said.getvalue()))
+                self.assertIn(args[-1], said.getvalue())
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_broken_files_are_one_line(self):
+        (self.folder / "case").mkdir()
+        (self.folder / "case/label.json").write_text("[]")
+        (self.folder / "scores.json").write_text("{")
+        (self.folder / "some.json").write_text('{"methods": [{"name": "chance"}], "cases": []}')
+        case = str(self.folder / "case")
+        for args, says in (([case], "label.json: is no JSON object"), ([case, "--scores", str(self.folder / "scores.json")], "scores.json: is no JSON object"),
+                           ([case, "--scores", str(self.folder / "some.json")], "holds no answers of teller"), ([case, "--scores", case], "case: cannot be read"),
+                           ([case, "--scores", str(self.folder / "none")], "none: cannot be read")):
+            done = self.lab("ceiling", *args)
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+            self.assertIn(says, done.stderr)
 
     def test_list_names_every_fault(self):
         done = self.lab("list")
