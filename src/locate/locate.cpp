@@ -12,6 +12,7 @@
 #include "locate/log_cause.hpp"
 #include "locate/look_alikes.hpp"
 #include "locate/missing.hpp"
+#include "locate/net_path.hpp"
 #include "locate/not_given.hpp"
 #include "locate/peer_shift.hpp"
 #include "locate/resources.hpp"
@@ -185,6 +186,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
       if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
     }
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
+  }
+  for (Finding& finding : FindNetPath(scene)) {
+    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
   }
   OrderLinks(diagnosis.findings);
   std::vector<Finding> front_end = FindFrontEndCauses(store, trees, diagnosis.notes, &witness);

@@ -21,6 +21,7 @@ LogCauses FindLogCauses(const trace::Store& store) {
   FindIncidents(store, facts, signals, out);
   FindFloods(store, facts, signals, out);
   FindRates(store, facts, out);
+  FindSlowLoads(store, facts, out);
   NoteLookAlikes(store, facts, out);
   std::stable_sort(out.findings.begin(), out.findings.end(), [](const trace::Finding& a, const trace::Finding& b) {
     return std::tuple(-a.score, a.onset) < std::tuple(-b.score, b.onset);

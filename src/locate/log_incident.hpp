@@ -21,9 +21,12 @@ void ReadWatchdogs(const trace::Store& store, const LogFacts& facts, const std::
 /// KV pressure, refused requests, compilation, failed KV transfers: many small events make one finding.
 void FindFloods(const trace::Store& store, const LogFacts& facts, const std::vector<Signal>& signals, LogCauses& out);
 
-/// Speculative decoding of which hardly any proposed token is accepted, by the engine's statistics lines; weights that
-/// one rank takes far longer to load than its peers.
+/// Speculative decoding of which hardly any proposed token is accepted, by the engine's statistics lines.
 void FindRates(const trace::Store& store, const LogFacts& facts, LogCauses& out);
+
+/// Weights that one rank takes far longer to load than its peers, or that all of them read more slowly than any storage
+/// that weights are kept on.
+void FindSlowLoads(const trace::Store& store, const LogFacts& facts, LogCauses& out);
 
 /// Look-alikes and observer effects that are worth a word: profiler export, a log that ends while loading.
 void NoteLookAlikes(const trace::Store& store, const LogFacts& facts, LogCauses& out);

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -31,10 +28,6 @@ constexpr double kFalls = 0.25;      // of them that are left
 constexpr double kHardly = 0.15;     // tokens a step: hardly any
 constexpr size_t kFewestThroughout = 6;
 constexpr double kLongerContext = 3;  // times as much of the KV cache in use
-constexpr size_t kFewestLoads = 3;
-constexpr double kTimesOthers = 3;  // that one rank loads longer
-constexpr double kLeastLoad = 30;   // s by which it does
-constexpr double kMostSeconds = 1e7;
 
 /// One number that a line states.
 struct Point {
@@ -43,26 +36,13 @@ struct Point {
   double kv = -1;  ///< share of the KV cache in use then; -1 not told
 };
 
-/// The number of seconds behind `mark`, with a fraction.
-std::optional<double> SecondsAfter(std::string_view text, std::string_view mark) {
-  const size_t at = text.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string rest(text.substr(at + mark.size(), 24));
-  char* end = nullptr;
-  const double value = std::strtod(rest.c_str(), &end);
-  if (end == rest.c_str() || !std::isfinite(value) || value < 0 || value > kMostSeconds) return std::nullopt;
-  return value;
-}
-
 class Rates {
  public:
   Rates(const trace::Store& store, const LogFacts& facts, LogCauses& out) : store_(store), facts_(facts), out_(out) {}
 
   void Run() {
     std::map<std::string, std::vector<Point>> accepted;  // by writer
-    std::map<std::pair<int, size_t>, Point> loads;       // (rank, how-manieth of it) -> seconds
-    std::map<int, size_t> loaded;
-    std::map<std::string, double> kv;  // by writer: the last one stated
+    std::map<std::string, double> kv;                    // by writer: the last one stated
     for (const size_t row : facts_.order) {
       const trace::LogRecord& record = store_.logs[row];
       const std::string writer =
@@ -73,14 +53,8 @@ class Rates {
         const auto use = kv.find(writer);
         accepted[writer].push_back({row, value - 1, use == kv.end() ? -1 : use->second});
       }
-      const std::string_view text = FirstLine(record.message);
-      auto seconds = SecondsAfter(text, "Loading weights took ");
-      if (!seconds) seconds = Has(text, "Load weight end") ? SecondsAfter(text, "elapsed=") : std::nullopt;
-      if (const auto rank = RankOf(store_, facts_, row); seconds && rank)
-        loads[{*rank, loaded[*rank]++}] = {row, *seconds};
     }
     for (const auto& [writer, points] : accepted) Acceptance(points);
-    UnevenLoads(loads);
   }
 
  private:
@@ -155,29 +129,6 @@ class Rates {
         throughout ? std::string(", from the first one on")
                    : fmt::format(", where {:.2f} were usual before", Recent(before)));
     Publish(std::move(finding), low.size() >= 2 * kFewestAfter ? 4e-3 : 8e-3);
-  }
-
-  /// Ranks load equal parts of the same weights: one that takes several times as long has slower storage.
-  void UnevenLoads(const std::map<std::pair<int, size_t>, Point>& loads) {
-    std::map<size_t, std::vector<std::pair<int, Point>>> rounds;
-    for (const auto& [key, point] : loads) rounds[key.second].emplace_back(key.first, point);
-    for (const auto& [round, ranks] : rounds) {
-      if (ranks.size() < kFewestLoads) continue;
-      std::vector<double> seconds;
-      for (const auto& [rank, point] : ranks) seconds.push_back(point.value);
-      const double usual = ml::Quantile(seconds, 0.5);
-      const auto& [rank, worst] = *std::max_element(
-          ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.value < b.second.value; });
-      if (worst.value < kTimesOthers * usual || worst.value < usual + kLeastLoad) continue;
-      Finding finding = Start(FaultClass::kStorageSlow, {worst}, "storage");
-      finding.view = "horizontal";
-      finding.culprit.rank = rank;
-      finding.explanation = fmt::format(
-          "Rank {} took {:.0f} s to load its weights where {:.0f} s is usual for its peers [E1]: it reads them from "
-          "slower storage or over a slower path.",
-          rank, worst.value, usual);
-      return Publish(std::move(finding), 4e-3);
-    }
   }
 
   const trace::Store& store_;

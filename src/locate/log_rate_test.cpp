@@ -83,26 +83,6 @@ TEST(LogRate, AcceptanceVaries) {
   EXPECT_TRUE(Alarms(Sglang({1.4, 1.5, 1.4, 1.3, 1.4, 1.5, 1.4})).empty());
 }
 
-std::string Loads(const std::vector<double>& seconds) {
-  std::string text;
-  for (size_t r = 0; r < seconds.size(); ++r) {
-    text += fmt::format(
-        "(Worker_TP{} pid={}) INFO 05-02 13:34:21 [default_loader.py:384] Loading weights took {:.2f} "
-        "seconds\n",
-        r, 100 + r, seconds[r]);
-  }
-  return text;
-}
-
-TEST(LogRate, OneRankLoadsSlowly) {
-  const auto alarms = Alarms(Loads({31, 30, 182, 29}));
-  ASSERT_EQ(alarms.size(), 1u);
-  EXPECT_EQ(alarms[0].fault, FaultClass::kStorageSlow);
-  EXPECT_EQ(alarms[0].culprit.rank, 2);
-  EXPECT_TRUE(Alarms(Loads({31, 30, 45, 29})).empty());
-  EXPECT_TRUE(Alarms(Loads({31, 182})).empty());  // which one is usual?
-}
-
 TEST(LogRate, TransfersOverNixl) {
   std::string text;
   for (int i = 0; i < 3; ++i) {

@@ -434,6 +434,20 @@ FirstLine ServiceLog::Hang(Nanos at, int rank) {
   return first;
 }
 
+void ServiceLog::Channel(Nanos at, int rank, bool slow) {
+  const int next = (rank + 1) % layout_.ranks;
+  const int device = rank % layout_.ranks_in_node;
+  // Within one node NCCL takes sockets too where a container shares neither memory nor devices.
+  const bool one_node = layout_.ranks <= layout_.ranks_in_node;
+  const bool inside = layout_.node(rank) == layout_.node(next) && !(slow && one_node);
+  Of(rank).Add(at, fmt::format("node{}:{}:{} [{}] NCCL INFO Channel 00/0 : {}[{}] -> {}[{}]{}", layout_.node(rank),
+                               processes_.workers[rank], processes_.workers[rank] + 9, device, rank, device, next,
+                               next % layout_.ranks_in_node,
+                               inside ? " via P2P/CUMEM"
+                               : slow ? " [send] via NET/Socket/0"
+                                      : " [send] via NET/IB/0/GDRDMA"));
+}
+
 FirstLine ServiceLog::Path(Nanos at, bool slow) {
   // NCCL says at its start which way it goes; it says so in healthy runs too.
   const Nanos start = at - 25 * kSecond;
@@ -442,6 +456,7 @@ FirstLine ServiceLog::Path(Nanos at, bool slow) {
                                 : "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.11<0>";
   Of(0).Add(start, head + text);
   Of(0).Add(start + kMilli, fmt::format("{}Using network {}", head, slow ? "Socket" : "IB"));
+  for (int r = 0; layout_.ranks > 1 && r < layout_.ranks; ++r) Channel(start + 40 * kMilli, r, slow);
   return {start, text};
 }
 

@@ -53,6 +53,7 @@ class ServiceLog {
   /// A collective never ends. `rank` is the one that is elsewhere, whose line is given; -1 = all are stuck in the first
   /// one, the earliest line is given.
   FirstLine Hang(Nanos at, int rank);
+  /// NCCL says which network it uses and which way each rank sends to the next; `slow`: over TCP.
   FirstLine Path(Nanos at, bool slow);
   void Fsdp(Nanos at, const std::string& text);
 
@@ -64,6 +65,7 @@ class ServiceLog {
   std::string Vllm(Nanos at, const char* process, int pid, const char* level, const char* place) const;
   std::string WorkerName(int rank) const;
   void Loading(Nanos begin, double load);
+  void Channel(Nanos at, int rank, bool slow);
   void Transfers(const Sample& now, const Sample& before, const KvLink& link);
   std::string SglangHead(Nanos at, int replica) const;
   void Traceback(Nanos at, int rank, const std::vector<std::string>& lines);

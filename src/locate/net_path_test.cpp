@@ -1,0 +1,80 @@
+#include "locate/net_path.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ingest/log/log_reader.hpp"
+#include "locate/test_run.hpp"
+
+namespace teller::locate {
+namespace {
+
+using base::kMilli;
+
+constexpr const char* kHead = "hostA:900:921 [0] NCCL INFO ";
+
+/// Two ranks whose steps of 10 ms each have one collective that moves data for `transfer`; `lines` is what NCCL said.
+TestRun Talking(Nanos transfer, const std::vector<std::string>& lines, bool device = true) {
+  TestRun run(2);
+  for (int r = 0; r < 2; ++r) {
+    for (uint32_t s = 0; s < 8; ++s) {
+      run.AddStep(r, s);
+      run.AddSlot(device ? SlotKey::Kind::kGpu : SlotKey::Kind::kOp, "all_reduce", 5e6);
+    }
+  }
+  for (uint32_t s = 0; s < 8; ++s) {
+    trace::Collective collective;
+    collective.name = run.store.strings.Intern("all_reduce");
+    collective.transfer = transfer;
+    for (uint32_t r = 0; r < 2; ++r) {
+      trace::CollectiveMember member;
+      member.rank = static_cast<int>(r);
+      member.process = trace::ProcessRow(r);
+      member.arrival = run.trees.steps[s].begin;
+      member.end = member.arrival + transfer;
+      collective.members.push_back(member);
+    }
+    run.trees.collectives.push_back(collective);
+  }
+  std::string text;
+  for (const auto& line : lines) text += kHead + line + "\n";
+  run.store.files.emplace_back();
+  auto source = base::OpenMemory(text);
+  EXPECT_TRUE(ingest::ReadLog(*source, trace::FileRow(0), run.store, {}).ok());
+  return run;
+}
+
+const std::string kSocket = "NET/Socket : Using [0]eth0:10.0.0.11<0>";
+const std::string kOverSocket = "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0";
+
+TEST(NetPath, DataThatGoesOverTcpAndTakesMostOfTheTime) {
+  const auto findings = FindNetPath(Talking(6 * kMilli, {kSocket, "Using network Socket", kOverSocket}).scene());
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].fault, trace::FaultClass::kNetPathWrong);
+  EXPECT_EQ(findings[0].steps.size(), 16u);
+  EXPECT_EQ(findings[0].culprit.log_record, kSocket);
+  EXPECT_LT(findings[0].false_alarm_probability, 0.01);
+  EXPECT_NE(findings[0].explanation.find("[E1][E2]"), std::string::npos) << findings[0].explanation;
+  EXPECT_EQ(FindNetPath(Talking(6 * kMilli, {kOverSocket}).scene()).size(), 1u);
+}
+
+TEST(NetPath, OneConditionAloneProvesNothing) {
+  // Transfers that take little of the step.
+  EXPECT_TRUE(FindNetPath(Talking(kMilli, {kSocket, "Using network Socket", kOverSocket}).scene()).empty());
+  // NCCL names a network, but the ranks exchange data without it.
+  EXPECT_TRUE(FindNetPath(Talking(6 * kMilli, {kSocket, "Using network Socket",
+                                           "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM"})
+                              .scene())
+                  .empty());
+  // Some use a faster one.
+  EXPECT_TRUE(FindNetPath(Talking(6 * kMilli, {kOverSocket, "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0/GDRDMA"}).scene())
+                  .empty());
+  // A job on processors has nothing faster.
+  EXPECT_TRUE(FindNetPath(Talking(6 * kMilli, {kSocket, kOverSocket}, false).scene()).empty());
+  EXPECT_TRUE(FindNetPath(Talking(6 * kMilli, {}).scene()).empty());
+}
+
+}  // namespace
+}  // namespace teller::locate
