@@ -6,6 +6,7 @@
 
 #include "locate/deviation.hpp"
 #include "locate/level_shift.hpp"
+#include "locate/parts.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
 
@@ -20,10 +21,8 @@ constexpr ShiftRule kDeviceRule{.least = 0.1, .spread_floor = 0.02, .least_z = 4
 constexpr double kFelt = 0.05;          // of the steps' time: less is nobody's trouble
 constexpr double kSameWork = 1.1;       // times as much to compute, at most, is the same step of another rank
 constexpr double kOfItself = 0.5;       // of the shift: seen against the rank's own other steps too
-constexpr double kBroad = 0.6;          // of the normal time is in parts that are stretched
 constexpr double kMostWithPeers = 0.5;  // of a rank's steps may lack a peer
 constexpr size_t kMostPeers = 64;       // that a step is compared with: of a thousand ranks those tell what is usual
-constexpr double kEven = 0.15;          // that parts differ more than usual and still are stretched alike
 
 constexpr double kSudden = 4;  // times as long as usual: a few such steps are enough
 constexpr size_t kFewSteps = 3;
@@ -190,37 +189,23 @@ class Search {
 
   /// Whether most of what these steps consist of takes longer, not one part alone.
   bool IsBroad(Resource resource, const std::vector<uint32_t>& steps, double by) const {
-    double all = 0;
-    double stretched = 0;
-    for (const uint32_t s : steps) {
-      for (const auto& [name, cost] : ByName(resource, s)) {
-        all += cost.expected;
-        if (cost.took >= std::exp(by / 2) * cost.expected) stretched += cost.expected;
-      }
-    }
-    return stretched >= kBroad * all;
+    std::vector<Parts> parts;
+    for (const uint32_t s : steps) parts.push_back(PartsOf(resource, s));
+    return AreBroad(parts, std::exp(by));
   }
 
-  /// A slower processor stretches all alike; a process that is stopped now and then loses time here and there.
   bool IsEven(Resource resource, const std::vector<uint32_t>& all, const std::vector<uint32_t>& hits) const {
-    std::vector<double> inside;
-    std::vector<double> outside;
+    std::vector<Parts> inside;
+    std::vector<Parts> outside;
     for (const uint32_t s : all) {
       const bool hit = std::binary_search(hits.begin(), hits.end(), s);
-      (hit ? inside : outside).push_back(SpreadOfParts(resource, s));
+      (hit ? inside : outside).push_back(PartsOf(resource, s));
     }
-    return ml::Quantile(inside, 0.5) <= ml::Quantile(outside, 0.5) + kEven;
+    return AreStretchedAlike(inside, outside);
   }
 
-  double SpreadOfParts(Resource resource, uint32_t s) const {
-    std::vector<double> logs;
-    for (const auto& [name, cost] : ByName(resource, s)) {
-      if (cost.took > 0 && cost.expected > 0) logs.push_back(std::log(cost.took / cost.expected));
-    }
-    return ml::RobustScale(logs);
-  }
-
-  std::map<uint32_t, Cost> ByName(Resource resource, uint32_t s) const {
+  /// A step's operators or kernels, by name.
+  Parts PartsOf(Resource resource, uint32_t s) const {
     std::map<uint32_t, Cost> names;
     const auto& slots = scene_.profiles[s].slots;
     for (size_t k = 0; k < slots.size(); ++k) {
@@ -232,7 +217,9 @@ class Search {
       cost.took += static_cast<double>(slots[k].cost);
       cost.expected += static_cast<double>(scene_.normals[s].expected[k]);
     }
-    return names;
+    Parts parts;
+    for (const auto& [name, cost] : names) parts.push_back(cost);
+    return parts;
   }
 
   const Scene& scene_;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "locate/level_shift.hpp"
+#include "locate/parts.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
 
@@ -17,11 +18,9 @@ constexpr ShiftRule kRule{.least = 0.405, .spread_floor = 0.09, .least_z = 4, .f
 // Of a step without parts nothing says whether all of it is stretched; a growing context makes it longer too.
 constexpr double kLeastOfOnePart = 0.6;  // logarithm
 constexpr size_t kFewParts = 4;
-constexpr double kBroad = 0.6;           // of the normal time of these steps is in parts that are stretched
 constexpr double kStretchedSteps = 3.0;  // in all it costs at least this many typical steps
 constexpr double kLeastLost = 50e6;      // ns, and this where the host computes: less is a busy machine's daily life
 constexpr double kLargePart = 0.01;      // of a step
-constexpr double kEven = 0.15;           // that parts differ more than usual and still are stretched alike
 
 class Search {
  public:
@@ -44,12 +43,13 @@ class Search {
       const bool inside = k >= shift->at.first && k < shift->at.last;
       if (!inside || logs_[k] >= shift->Middle()) (inside ? hits : others).push_back(&deviations_[compared_[k]]);
     }
-    const double factor = std::exp(shift->by);
-    if (FewParts(hits) ? shift->by < kLeastOfOnePart : !IsBroad(hits, factor)) return std::nullopt;
+    const std::vector<Parts> parts = PartsOf(hits);
+    const bool few = AreFew(parts);
+    if (few ? shift->by < kLeastOfOnePart : !AreBroad(parts, std::exp(shift->by))) return std::nullopt;
     AddAll(compared_[shift->at.first], compared_[shift->at.last - 1], *shift, h);
     const double least = UsesDevice(scene_, h.process) ? 0 : kLeastLost;
     if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, least) || !Matters(h)) return std::nullopt;
-    h.even = IsEven(hits, others);
+    h.even = !few && AreStretchedAlike(parts, PartsOf(others));
     h.false_alarm = shift->false_alarm;
     return h;
   }
@@ -117,54 +117,30 @@ class Search {
     h.usual = step.duration() - static_cast<Nanos>(lost);
   }
 
-  /// Logarithm of cost to normal of a step's parts that matter, with their normal time.
-  std::vector<std::pair<double, double>> Parts(const Deviation& d) const {
-    std::vector<std::pair<double, double>> parts;
+  /// Places of a step that matter.
+  Parts PartsOf(const Deviation& d) const {
+    Parts parts;
     const StepProfile& p = scene_.profiles[d.step];
     for (size_t k = 0; k < p.slots.size(); ++k) {
       const auto expected = static_cast<double>(scene_.normals[d.step].expected[k]);
       const SlotKey::Kind kind = p.slots[k].key.kind;
       if ((kind != SlotKey::Kind::kOp && kind != SlotKey::Kind::kHost) || WaitsForOthers(scene_, p.slots[k])) continue;
       if (expected < kLargePart * d.expected) continue;
-      parts.emplace_back(std::log(std::max(static_cast<double>(p.slots[k].cost), 1.0) / expected), expected);
+      parts.push_back({static_cast<double>(p.slots[k].cost), expected});
     }
     return parts;
   }
 
-  bool FewParts(const std::vector<const Deviation*>& hits) const {
+  std::vector<Parts> PartsOf(const std::vector<const Deviation*>& steps) const {
+    std::vector<Parts> parts;
+    for (const Deviation* d : steps) parts.push_back(PartsOf(*d));
+    return parts;
+  }
+
+  static bool AreFew(const std::vector<Parts>& steps) {
     std::vector<double> counts;
-    for (const Deviation* d : hits) counts.push_back(static_cast<double>(Parts(*d).size()));
+    for (const Parts& parts : steps) counts.push_back(static_cast<double>(parts.size()));
     return ml::Quantile(counts, 0.5) < static_cast<double>(kFewParts);
-  }
-
-  /// Whether most of what these steps consist of is stretched by at least the root of the factor.
-  bool IsBroad(const std::vector<const Deviation*>& hits, double factor) const {
-    double all = 0;
-    double stretched = 0;
-    for (const Deviation* d : hits) {
-      for (const auto& [log, expected] : Parts(*d)) {
-        all += expected;
-        stretched += log >= 0.5 * std::log(factor) ? expected : 0;
-      }
-    }
-    return stretched >= kBroad * all;
-  }
-
-  double SpreadOfParts(const Deviation& d) const {
-    std::vector<double> logs;
-    for (const auto& part : Parts(d)) logs.push_back(part.first);
-    return ml::RobustScale(logs);
-  }
-
-  double TypicalSpread(const std::vector<const Deviation*>& steps) const {
-    std::vector<double> spreads;
-    for (const Deviation* d : steps) spreads.push_back(SpreadOfParts(*d));
-    return ml::Quantile(spreads, 0.5);
-  }
-
-  /// A slower processor stretches all alike; who shares one loses time here and there.
-  bool IsEven(const std::vector<const Deviation*>& hits, const std::vector<const Deviation*>& others) const {
-    return !FewParts(hits) && TypicalSpread(hits) <= TypicalSpread(others) + kEven;
   }
 
   const Scene& scene_;
