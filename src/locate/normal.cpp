@@ -6,6 +6,7 @@
 #include <span>
 #include <tuple>
 
+#include "locate/program.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -45,20 +46,22 @@ class Fitter {
   }
 
  private:
-  /// Processes that run the same program: same median operator count. Each set is a list of steps.
+  /// Processes that run the same program, about as large: same median operator count. Each set is a list of steps.
   std::vector<std::vector<uint32_t>> ComparableSets() const {
     std::map<std::pair<uint32_t, bool>, std::vector<uint32_t>> by_process;  // (process, opaque)
     for (uint32_t i = 0; i < profiles_.size(); ++i) {
       if (trees_.steps[i].kind == trace::StepKind::kEmpty) continue;
       by_process[{trees_.steps[i].process.value(), profiles_[i].opaque}].push_back(i);
     }
+    const Programs programs(trees_, profiles_);
     std::vector<std::pair<double, std::vector<uint32_t>>> sets;
     for (auto& [process, steps] : by_process) {
       std::vector<double> counts;
       for (const uint32_t s : steps) counts.push_back(static_cast<double>(profiles_[s].op_count));
       const double ops = ml::Quantile(counts, 0.5);
       auto same = std::find_if(sets.begin(), sets.end(), [&](const auto& set) {
-        return std::abs(set.first - ops) <= 0.05 * std::max(set.first, ops);
+        return std::abs(set.first - ops) <= 0.05 * std::max(set.first, ops) &&
+               programs.Same(trees_.steps[set.second.front()].process, trees_.steps[steps.front()].process);
       });
       if (same == sets.end()) {
         sets.emplace_back(ops, std::move(steps));

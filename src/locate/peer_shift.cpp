@@ -7,6 +7,7 @@
 #include "locate/deviation.hpp"
 #include "locate/level_shift.hpp"
 #include "locate/parts.hpp"
+#include "locate/program.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
 
@@ -41,7 +42,7 @@ struct Series {
 
 class Search {
  public:
-  explicit Search(const Scene& scene) : scene_(scene) {
+  explicit Search(const Scene& scene) : scene_(scene), programs_(scene.trees, scene.profiles) {
     const auto& steps = scene.trees.steps;
     for (uint32_t s = 0; s < steps.size(); ++s) {
       host_.push_back(HostCost(scene, s));
@@ -86,6 +87,7 @@ class Search {
       const bool same = step.work < 0 || theirs.work < 0 ||
                         std::max(step.work, theirs.work) <= kSameWork * std::min(step.work, theirs.work);
       if (theirs.process == step.process || theirs.kind != step.kind || !same) continue;
+      if (!programs_.Same(theirs.process, step.process)) continue;
       took.push_back(Of(resource, all[k]).took);
     }
     return ml::Quantile(took, 0.5);
@@ -223,6 +225,7 @@ class Search {
   }
 
   const Scene& scene_;
+  Programs programs_;
   std::vector<Cost> host_;                                ///< by step
   std::vector<Cost> device_;                              ///< by step
   std::map<uint32_t, std::vector<uint32_t>> of_process_;  ///< judged steps in order
