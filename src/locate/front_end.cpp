@@ -61,11 +61,13 @@ struct Delay {
 /// When an engine demonstrably took work: begins of steps, or, where none were recorded, requests that overtook others.
 class Marks {
  public:
-  explicit Marks(const trace::Trees& trees) {
+  explicit Marks(const trace::Trees& trees)
+      : staged_(std::any_of(trees.collectives.begin(), trees.collectives.end(),
+                            [](const trace::Collective& c) { return c.point_to_point; })) {
     for (const Step& step : trees.steps) {
       if (step.prefill_requests < 0) continue;
       steps_[step.process.value()].emplace_back(step.begin, step.end);
-      if (step.decode_requests > 0) decodes_[step.process.value()].emplace_back(step.begin, step.end);
+      if (step.decode_requests > 0 && !staged_) decodes_[step.process.value()].emplace_back(step.begin, step.end);
     }
     for (auto& [process, list] : decodes_) std::sort(list.begin(), list.end());
     for (auto& [process, list] : steps_) std::sort(list.begin(), list.end());
@@ -76,6 +78,10 @@ class Marks {
     }
     for (auto& [server, list] : arrivals_) std::sort(list.begin(), list.end());
   }
+
+  /// True for a pipeline: its stages have several batches under way, and which of their steps make a request's tokens
+  /// is not known.
+  bool Staged() const { return staged_; }
 
   /// Time from `arrival` to the last step but one that began before `admitted`: an engine that has a request may still
   /// begin the step that it had planned, never a second one without it.
@@ -104,7 +110,8 @@ class Marks {
   }
 
   /// End of the `tokens`-th step from `first` on that decodes: at the latest then an engine that decodes everything it
-  /// runs in each such step has made so many tokens. Nothing where the recording does not hold them.
+  /// runs in each such step has made so many tokens. Nothing where the recording does not hold them, or not every step
+  /// decodes all.
   std::optional<Nanos> MadeBy(trace::ProcessRow engine, Nanos first, int64_t tokens) const {
     auto found = decodes_.find(engine.value());
     if (!engine.valid() && decodes_.size() == 1) found = decodes_.begin();
@@ -133,6 +140,7 @@ class Marks {
   }
 
  private:
+  bool staged_ = false;
   static constexpr size_t kMostLooked = 4096;
   static constexpr int64_t kMostTokens = 1 << 20;
   static constexpr Nanos kEdge = kMs;  // by which an engine's stamp and a step's edge may miss each other
@@ -230,7 +238,7 @@ class Search {
   }
 
   bool After(const Request& request, Delay& delay) const {
-    const bool whole = request.cover == trace::StepCover::kExact;
+    const bool whole = request.cover == trace::StepCover::kExact && !marks_.Staged();
     const std::optional<Nanos> made = whole ? std::nullopt : MadeBy(request);
     if (request.first_out < 0 && !whole && !made.has_value()) return false;
     delay.lost = std::max<Nanos>(0, request.first_out);

@@ -165,7 +165,8 @@ void HoldBack(Engine& engine, size_t first, size_t last, trace::Nanos late) {
   engine.store.processes[0].engine = "sglang";
 }
 
-TEST(FrontEnd, TokensThatWereMadeLongBeforeTheyLeftAreFoundByCountingSteps) {
+/// Of 40 runs in which four requests were held back, those in which the way out is accused.
+size_t AccusedOfHoldingBack(bool pipeline) {
   size_t found = 0;
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     Engine engine(seed);
@@ -173,12 +174,21 @@ TEST(FrontEnd, TokensThatWereMadeLongBeforeTheyLeftAreFoundByCountingSteps) {
     for (auto& truth : engine.truths) truth.output = std::max<int64_t>(truth.output, 4);
     HoldBack(engine, 18, 22, 700 * kMs);
     align::BuildRequests(engine.store, engine.trees);
+    if (pipeline) engine.trees.collectives.emplace_back().point_to_point = true;
     const auto findings = FindFrontEndCauses(engine.store, engine.trees);
     found += std::any_of(findings.begin(), findings.end(), [](const trace::Finding& f) {
       return f.culprit.process == "detokenizer" || f.culprit.process == "tokenizer_manager";
     });
   }
-  EXPECT_GE(found, 34u);
+  return found;
+}
+
+TEST(FrontEnd, TokensThatWereMadeLongBeforeTheyLeftAreFoundByCountingSteps) {
+  EXPECT_GE(AccusedOfHoldingBack(false), 34u);
+}
+
+TEST(FrontEnd, StepsOfAPipelineAreNotCounted) {
+  EXPECT_EQ(AccusedOfHoldingBack(true), 0u);
 }
 
 TEST(FrontEnd, CountingStepsAccusesNoHealthyServer) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "locate/naming.hpp"
+#include "locate/transfer_shift.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -77,10 +78,47 @@ bool IsWarmUp(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t
   return false;
 }
 
+/// Steps of stages that send to others, by (receiving process, index of the step): when each began.
+std::map<std::pair<uint32_t, uint32_t>, Nanos> BeginsBefore(const Scene& scene) {
+  std::map<uint32_t, std::set<uint32_t>> receivers;  // by sender
+  for (const trace::Collective& collective : scene.trees.collectives) {
+    if (const auto route = RouteOf(scene.store, collective)) receivers[route->from.value()].insert(route->to.value());
+  }
+  std::map<std::pair<uint32_t, uint32_t>, Nanos> begins;
+  if (receivers.empty()) return begins;
+  for (const trace::Step& step : scene.trees.steps) {
+    const auto found = receivers.find(step.process.value());
+    if (found == receivers.end()) continue;
+    for (const uint32_t to : found->second) {
+      const auto [it, fresh] = begins.try_emplace({to, step.index}, step.begin);
+      it->second = std::max(it->second, step.begin);
+    }
+  }
+  return begins;
+}
+
+/// True for gaps of a stage in which its next batch was not even under way: the stage before had not begun it either.
+bool HadNothingToDo(const Scene& scene, const std::map<std::pair<uint32_t, uint32_t>, Nanos>& begins_before,
+                    const Hypothesis& h) {
+  if (!h.in_gap || h.steps.empty()) return false;
+  Nanos explained = 0;
+  for (size_t i = 0; i < h.steps.size(); ++i) {
+    const trace::Step& step = scene.trees.steps[h.steps[i]];
+    const auto before = begins_before.find({step.process.value(), step.index});
+    if (before == begins_before.end()) continue;
+    const Nanos idle_since = step.begin - scene.profiles[h.steps[i]].gap;
+    const Nanos left_waiting = step.begin - std::max(before->second, idle_since);
+    explained += std::clamp<Nanos>(h.lost_in[i] - std::max<Nanos>(left_waiting, 0), 0, h.lost_in[i]);
+  }
+  return 2 * explained >= h.lost;
+}
+
 }  // namespace
 
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
   const auto ranges = Processes(scene);
+  const auto begins_before = BeginsBefore(scene);
+  std::erase_if(claims, [&](const Hypothesis& h) { return HadNothingToDo(scene, begins_before, h); });
   std::set<uint32_t> warming;
   std::erase_if(claims, [&](const Hypothesis& h) {
     if (!IsWarmUp(scene, ranges, h)) return false;
