@@ -80,6 +80,7 @@ class Writer {
       finding_.steps.push_back(std::move(abnormal));
       if (h_.lost_in[i] > worst) {
         worst = h_.lost_in[i];
+        if (h_.sent) continue;  // it is the receiver that waits, and what a faster link would save it is not known
         const Nanos observed = step.end - finding_.steps.back().begin;
         finding_.step_observed = observed;
         finding_.step_without = std::max<Nanos>(0, observed - h_.lost_in[i]);
@@ -466,16 +467,21 @@ class Writer {
                                 finding_.culprit.op, Ms(h_.worst), Ms(mean_late)),
                     h_.worst_begin, h_.span);
     finding_.explanation = fmt::format(
-        "In {}, collectives are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, "
+        "In {}, {} are slow after all ranks have arrived: {} up to {} {}. No rank computes longer than usual, "
         "so the time goes into "
         "moving data: {} are lost. {}{}",
-        Steps(), finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost), LinkEnds(), Without());
+        Steps(), h_.sent ? "transfers" : "collectives", finding_.culprit.op, Ms(h_.worst), worst, Ms(h_.lost),
+        LinkEnds(), Without());
   }
 
   /// Which link, as far as the order of leaving tells.
   std::string LinkEnds() const {
     if (!h_.peer.has_value())
       return fmt::format("With the traces alone the slow end of the link cannot be told; {} lost most.", Who());
+    if (h_.sent) {
+      return fmt::format("It is what rank {} sends to rank {}; the fault may be at either end of that link.", *h_.rank,
+                         *h_.peer);
+    }
     const auto percent = static_cast<int>(100 * h_.link_share);
     if (h_.both_ways) {
       return fmt::format(

@@ -272,6 +272,14 @@ void ChooseEnd(const Scene& scene, const TransferHits& hits, Hypothesis& h) {
   }
 }
 
+/// Of what one rank sends another the ends are known; which of them is at fault is not.
+void SetRoute(const Scene& scene, const Route& route, Hypothesis& h) {
+  h.process = route.from;
+  h.rank = scene.store.processes[route.from.value()].rank;
+  h.peer = scene.store.processes[route.to.value()].rank;
+  h.sent = true;
+}
+
 /// Collectives that took long after everyone had arrived, on the ranks of a step.
 void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   if (!AllRanksTraced(scene)) return;
@@ -284,7 +292,11 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   if (hits.size() < 2) return;  // a link has two ends
   Hypothesis h;
   h.trouble = Trouble::kSlowTransfer;
-  ChooseEnd(scene, hits, h);
+  if (shift.route) {
+    SetRoute(scene, *shift.route, h);
+  } else {
+    ChooseEnd(scene, hits, h);
+  }
   for (const TransferHit& hit : hits.at(h.process.value())) {
     const trace::Step& step = scene.trees.steps[hit.step];
     h.steps.push_back(hit.step);
@@ -297,11 +309,11 @@ void SearchTransfers(const Scene& scene, std::vector<Hypothesis>& out) {
   for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
     const auto& collective = scene.trees.collectives[c];
     const Nanos at = collective.members.front().arrival;
-    if (at < h.onset || at > h.end) continue;
+    if (at < h.onset || at > h.end || RouteOf(scene.store, collective) != shift.route) continue;
     h.collectives.push_back(c);
-    if (collective.transfer > longest) {
-      longest = collective.transfer;
-      h.worst = collective.transfer;
+    if (const Nanos transfer = TransferOf(collective); transfer > longest) {
+      longest = transfer;
+      h.worst = transfer;
       h.worst_begin = at;
       for (const auto& member : collective.members) {
         if (member.process == h.process) h.span = member.span.value();

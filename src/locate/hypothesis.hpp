@@ -49,6 +49,7 @@ struct Hypothesis {
   std::vector<uint32_t> collectives;  ///< indices into Trees::collectives (transfer, late rank)
   std::optional<int> peer;            ///< slow transfer: the link's other end; none when the link cannot be told
   bool both_ways = false;             ///< slow transfer: the rank is slow towards all of its neighbours
+  bool sent = false;                  ///< slow transfer: what the rank sends to the peer; else collectives
   double link_share = 0;              ///< slow transfer: of its collectives that show the same ends
 };
 

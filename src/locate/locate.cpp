@@ -1,6 +1,7 @@
 #include "locate/locate.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
@@ -84,12 +85,23 @@ void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_e
 }
 
 /// A stage of a pipeline has nothing to do until the one before it is done: its gaps are longer, and shorter ones would
-/// save nothing.
-bool OnlyWaits(const Scene& scene, const Hypothesis& claim, const std::optional<Counterfactual>& test) {
-  if (claim.trouble != Trouble::kGapWork || !test || test->lost <= 0 || !UsesDevice(scene, claim.process)) return false;
+/// save nothing. Such claims go before causes are chosen: they are the echo of one.
+void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, double false_alarms) {
   const auto& all = scene.trees.collectives;
-  const bool staged = std::any_of(all.begin(), all.end(), [](const trace::Collective& c) { return c.point_to_point; });
-  return staged && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+  if (std::none_of(all.begin(), all.end(), [](const trace::Collective& c) { return c.point_to_point; })) return;
+  std::vector<Hypothesis> gaps;
+  const auto is_gap = [&](const Hypothesis& h) {
+    return (h.trouble == Trouble::kGapWork || (h.trouble == Trouble::kPause && h.in_gap)) &&
+           h.false_alarm < false_alarms && UsesDevice(scene, h.process);
+  };
+  std::copy_if(claims.begin(), claims.end(), std::back_inserter(gaps), is_gap);
+  const auto tests = TestClaims(scene, gaps);
+  size_t next = 0;
+  std::erase_if(claims, [&](const Hypothesis& h) {
+    if (!is_gap(h)) return false;
+    const auto& test = tests[next++];
+    return test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+  });
 }
 
 /// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
@@ -173,10 +185,10 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);
   DropLookAlikes(scene, claims, diagnosis.notes);
+  DropWaitingStages(scene, claims, options.false_alarms);
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
-    if (OnlyWaits(scene, claims[c], tests[c])) continue;
     diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }

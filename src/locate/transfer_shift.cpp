@@ -8,6 +8,7 @@
 
 #include "locate/level_shift.hpp"
 #include "ml/robust.hpp"
+#include "tree/peer_pairs.hpp"
 
 namespace teller::locate {
 
@@ -17,7 +18,7 @@ constexpr ShiftRule kRule{.least = 0.4, .spread_floor = 0.1, .least_z = 4, .fewe
 constexpr double kFelt = 0.05;      // of the steps' time: less is nobody's trouble
 constexpr size_t kFewestEqual = 4;  // collectives of a kind, to know what is usual
 
-/// A collective that the kernels of all its ranks carry, and the steps that launched them.
+/// A transfer that the kernels of all its ranks carry, and the steps that launched them.
 struct Carried {
   double transfer = 0;  ///< ns
   double usual = 0;
@@ -78,9 +79,26 @@ class Search {
 
   TransferShift Run() {
     Collect();
+    TransferShift best;
+    for (const auto& [route, by_index] : of_route_) {
+      TransferShift shift = Test(by_index);
+      // Each had its chance.
+      shift.false_alarm = std::min(1.0, shift.false_alarm * static_cast<double>(of_route_.size()));
+      if (shift.hits.empty() || (!best.hits.empty() && shift.false_alarm >= best.false_alarm)) continue;
+      best = std::move(shift);
+      best.route = route;
+    }
+    return best;
+  }
+
+ private:
+  using ByIndex = std::map<uint32_t, std::vector<Carried>>;                               // by the job's step
+  using Kind = std::tuple<std::optional<Route>, std::string, uint32_t, trace::StepKind>;  // group, name
+
+  TransferShift Test(const ByIndex& by_index) const {
     std::vector<double> logs;
     std::vector<const std::vector<Carried>*> of;  // parallel
-    for (const auto& [index, list] : by_index_) {
+    for (const auto& [index, list] : by_index) {
       std::vector<double> ratios;
       for (const Carried& c : list) ratios.push_back(std::log(c.transfer / c.usual));
       logs.push_back(ml::Quantile(ratios, 0.5));
@@ -111,16 +129,14 @@ class Search {
     return out;
   }
 
- private:
-  using Kind = std::tuple<std::string, uint32_t, trace::StepKind>;  // group, name
-
   void Collect() {
     std::map<Kind, BySize> kinds;
     for (const auto& collective : scene_.trees.collectives) {
       const uint32_t span = collective.members.front().span.value();
-      if (collective.point_to_point || collective.transfer <= 0 || scene_.store.kind(span) != trace::SpanKind::kKernel)
-        continue;
-      Carried carried{.transfer = static_cast<double>(collective.transfer)};
+      const std::optional<Route> route = RouteOf(scene_.store, collective);
+      const Nanos transfer = TransferOf(collective);
+      if (transfer <= 0 || scene_.store.kind(span) != trace::SpanKind::kKernel) continue;
+      Carried carried{.transfer = static_cast<double>(transfer)};
       for (const auto& member : collective.members) {
         const uint32_t step = LaunchedIn(member);
         if (step != kNoSpan) carried.steps.push_back(step);
@@ -130,8 +146,8 @@ class Search {
       if (step.observer) continue;
       const trace::CommArgs* args = scene_.store.comm_args.Find(span);
       const int64_t elements = args == nullptr ? -1 : args->in_elements;
-      kinds[{collective.group, collective.name.value(), step.kind}][elements].emplace_back(step.index,
-                                                                                           std::move(carried));
+      kinds[{route, collective.group, collective.name.value(), step.kind}][elements].emplace_back(step.index,
+                                                                                                  std::move(carried));
     }
     for (auto& [kind, sizes] : kinds) {
       const UsualOfSize known(sizes);
@@ -140,7 +156,7 @@ class Search {
         if (usual <= 0) continue;
         for (auto& [index, carried] : list) {
           carried.usual = usual;
-          by_index_[index].push_back(std::move(carried));
+          of_route_[std::get<0>(kind)][index].push_back(std::move(carried));
         }
       }
     }
@@ -159,10 +175,30 @@ class Search {
 
   const Scene& scene_;
   std::map<uint32_t, std::vector<uint32_t>> of_process_;  ///< steps in order
-  std::map<uint32_t, std::vector<Carried>> by_index_;     ///< by the job's step
+  std::map<std::optional<Route>, ByIndex> of_route_;      ///< collectives have none
 };
 
 }  // namespace
+
+std::optional<Route> RouteOf(const trace::Store& store, const trace::Collective& collective) {
+  if (!collective.point_to_point || collective.members.size() != 2) return std::nullopt;
+  const auto& low = collective.members.front();
+  const auto& high = collective.members.back();
+  const bool back = tree::PeerEndOf(store, low.span.value()) == tree::PeerEnd::kReceive &&
+                    tree::PeerEndOf(store, high.span.value()) != tree::PeerEnd::kReceive;
+  return back ? Route{high.process, low.process} : Route{low.process, high.process};
+}
+
+Nanos TransferOf(const trace::Collective& collective) {
+  if (!collective.point_to_point) return collective.transfer;
+  Nanos all = INT64_MIN;
+  Nanos end = INT64_MIN;
+  for (const auto& member : collective.members) {
+    all = std::max(all, member.arrival);
+    end = std::max(end, member.end);
+  }
+  return end - all;
+}
 
 Nanos LaunchedAt(const Scene& scene, const trace::CollectiveMember& member) {
   const auto& launches = scene.trees.launches;

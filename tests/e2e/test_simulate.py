@@ -184,6 +184,27 @@ class Simulate(Case):
                 waits[any(a <= base + e["ts"] <= b for a, b in inside)].append(e["dur"])
         self.assertGreater(statistics.mean(waits[True]), 2 * statistics.mean(waits[False]))
 
+    def test_a_slow_link_between_stages_is_found_however_slow_and_both_ends_are_named(self):
+        for magnitude in (0.5, 0.97):
+            case = self.pipelined("slow-link", "--magnitude", magnitude) if magnitude == 0.5 else \
+                self.simulate("--engine", "vllm", "--ranks", 2, "--pipeline", 2, "--fault", "slow-link", "--magnitude", magnitude, "--seed", 5, name="two") / "case-00001"
+            label = json.loads((case / "label.json").read_text())
+            (case / "label.json").unlink()
+            verdict, _ = self.diagnose(case)
+            self.assertEqual(verdict["verdict"]["status"], "abnormal", magnitude)
+            first = verdict["findings"][0]
+            self.assertEqual(first["class"], "NET_LINK_FAULT", magnitude)
+            self.assertIn(first["culprit"]["rank"], label["accept_ranks"])
+            self.assertIn("sends to rank", first["explanation"])
+            self.assertIsNone(first["without_it"])
+
+    def test_a_stage_that_waits_for_a_long_prompt_of_the_one_before_is_no_pause(self):
+        case = self.simulate("--engine", "vllm", "--ranks", 2, "--pipeline", 2, "--fault", "mix", "--count", 2, "--steps", 40, "--seed", 811, name="waits") / "case-00002"
+        label = json.loads((case / "label.json").read_text())
+        self.assertEqual(label["fault_kind"], "long-prefill", "the seed no longer draws a long prompt")
+        (case / "label.json").unlink()
+        self.assertEqual(self.diagnose(case)[0]["verdict"]["status"], "normal")
+
     def test_every_kind_that_a_pipeline_can_have_is_whole(self):
         options = ("--engine", "sglang", "--ranks", 4, "--pipeline", 4, "--fault", "mix", "--count", 36, "--steps", 12, "--seed", 9)
         cases = self.simulate(*options, "--threads", 1, name="one")
