@@ -283,18 +283,21 @@ class RetimedSet(Case):
 
 
 class SimulatedSet(Case):
-    def test_engines_and_ranks_are_in_it_and_it_is_whole_or_not_there(self):
+    def test_engines_ranks_and_pipelines_are_in_it_and_it_is_whole_or_not_there(self):
         run = lambda *args: subprocess.run([sys.executable, "-m", "lab", "simulated", *args, "--teller", os.environ.get("TELLER", "build/release/teller")], cwd=ROOT,
                                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         done = run("-o", self.folder / "set", "--mix", "1", "--healthy", "1")
         self.assertEqual(done.returncode, 0, done.stderr)
         labels = [json.loads(path.read_text()) for path in (self.folder / "set").glob("*/*/label.json")]
-        self.assertEqual(len(labels), 16)
+        self.assertEqual(len(labels), 22)
         self.assertEqual({label["stack"] for label in labels}, {"vllm", "sglang", "fsdp"})
-        self.assertEqual({label["world_size"] for label in labels}, {1, 2, 4, 8})
+        self.assertEqual({label["world_size"] for label in labels}, {1, 2, 3, 4, 8})
+        self.assertEqual({path.name for path in (self.folder / "set").glob("*-stages-none")},
+                         {"vllm-2-of-2-stages-none", "sglang-3-of-3-stages-none", "sglang-4-of-2-stages-none"})
         again = run("-o", self.folder / "set", "--mix", "1")
         self.assertEqual((again.returncode, again.stderr.count("\n")), (2, 1))
         self.assertEqual(run("-o", self.folder / "no", "--mix", "-1").returncode, 2)
+        self.assertEqual(run("-o", self.folder / "no", "--most-stages", "0").returncode, 2)
         self.assertEqual(run("-o", self.folder / "no", "--mix", "1", "--healthy", "0", "--steps", "0").returncode, 2)
         self.assertFalse((self.folder / "no.part").exists())
 
