@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fills the tables of a page from what the laboratory measured, so that no figure is copied by hand.
 
-usage: fill_results.py RESULTS PAGE...
+usage: fill_results.py [--present] RESULTS PAGE...
 
-RESULTS is the folder `R` of lab/baselines/README.md. In a PAGE every part from `<!-- WHAT NAME -->` to `<!-- end -->` is written anew:
+With --present, parts whose file is not there stay as they are, and are named; without it nothing is written then. RESULTS is the folder `R` of lab/baselines/README.md. In a PAGE every part from `<!-- WHAT NAME -->` to `<!-- end -->` is written anew:
 
   scores NAME    RESULTS/NAME-teller/scores.json (first row) and RESULTS/NAME/scores.json, every method
   measured NAME  the row of TELLER alone and the best figure of any baseline
@@ -20,6 +20,16 @@ PRIORS = ("50", "10", "1", "0_1")
 SHARES = (("case F1", "case_f1"), ("false alarms", "false_alarms"), ("all right", "right"), None, ("operator first", "op_ac1"), ("rank", "rank_ac1"),
           ("log line", "line_ac1"), ("class", "class_ac1"))
 STEPS = "step F1 at 50 / 10 / 1 / 0.1 %"
+
+
+class Missing(Exception):
+    """A part's file is not there."""
+
+
+def document(path):
+    if not path.exists():
+        raise Missing(f"{path}: there is no such file")
+    return json.loads(path.read_text())
 
 
 def shown(value):
@@ -54,7 +64,7 @@ def read(results, name):
         if path.exists():
             for method in json.loads(path.read_text())["methods"]: methods.setdefault(method["name"], method)
     if not methods:
-        raise SystemExit(f"fill_results.py: {results / name}: there are no scores")
+        raise Missing(f"{results / name}: there are no scores")
     return list(methods.values())
 
 
@@ -80,7 +90,8 @@ def best(methods, name):
 
 def measured(results, name):
     teller, *others = read(results, name)
-    others = [m for m in others if m["name"] != "teller"]
+    if teller["name"] != "teller":
+        raise Missing(f"{results / name}: there are no scores of teller")
     lines = [counts(teller), "", *head(["", *(c[0] if c else STEPS for c in SHARES)])]
     lines.append(row(["TELLER", *(shown(figure(teller, c[1])) if c else " / ".join(map(shown, steps(teller))) for c in SHARES)]))
     if others:
@@ -89,7 +100,7 @@ def measured(results, name):
 
 
 def ceiling(results, _):
-    groups = json.loads((results / "ceiling.json").read_text())["groups"]
+    groups = document(results / "ceiling.json")["groups"]
     lines = head(["set", "effect", "faults asked", "visible", "clear", "TELLER finds", "step F1 at 1 %, told the place", "by single steps", "rank, told", "TELLER's", "(of)"])
     for g in groups:
         lines.append(row([g["source"], g["effect"], str(g["asked"]), *(shown(g[k]) for k in ("visible", "clear", "teller_found", "step_f1_at_1", "step_f1_at_1_alone", "rank", "teller_rank")),
@@ -98,10 +109,10 @@ def ceiling(results, _):
 
 
 def leak(results, _):
-    document = json.loads((results / "leak.json").read_text())
-    rows = document["rows"]
+    figures = document(results / "leak.json")
+    rows = figures["rows"]
     above = [r for r in rows if r["above_chance"]]
-    lines = [f"{document['cases']} cases, `--split {document['split']} --shuffles {document['shuffles']}`: {len(rows)} figures, {len(above)} above chance.", ""]
+    lines = [f"{figures['cases']} cases, `--split {figures['split']} --shuffles {figures['shuffles']}`: {len(rows)} figures, {len(above)} above chance.", ""]
     kept = [r for r in rows if r["method"] == "names-and-sizes" and r["part"].startswith("names-and-sizes")]
     for r in above:
         if r not in kept: lines.append(f"- above chance: {r['method']}, {r['source']}, {r['figure']}: {r['value']:.2f} ({r['interval'][0]:.2f} to {r['interval'][1]:.2f}), chance {r['chance']:.2f}, {r['cases']} cases")
@@ -121,21 +132,34 @@ def leak(results, _):
 PARTS = {"scores": scores, "measured": measured, "ceiling": ceiling, "leak": leak}
 
 
-def fill(text, results):
-    """The page with its parts written anew."""
-    return PART.sub(lambda m: m[1] + "\n" + "\n".join(PARTS[m[2]](results, m[3])) + "\n\n" + m[4], text)
+def fill(text, results, missing=None):
+    """The page with its parts written anew. `missing`: a list that gets what is not there; such parts stay as they are."""
+    def part(match):
+        try:
+            lines = PARTS[match[2]](results, match[3])
+        except Missing as error:
+            if missing is None: raise
+            missing.append(str(error))
+            return match[0]
+        return match[1] + "\n" + "\n".join(lines) + "\n\n" + match[4]
+    return PART.sub(part, text)
 
 
-def main():
-    if len(sys.argv) < 3:
+def main(argv):
+    missing = [] if argv[:1] == ["--present"] else None
+    if missing is not None: argv = argv[1:]
+    if len(argv) < 2:
         raise SystemExit(__doc__.strip().splitlines()[2])
-    results = pathlib.Path(sys.argv[1])
-    for page in map(pathlib.Path, sys.argv[2:]):
-        before = page.read_text()
-        after = fill(before, results)
-        page.write_text(after)
-        print(f"{page}: {len(PART.findall(before))} parts{'' if after != before else ', as they were'}")
+    pages = {page: page.read_text() for page in map(pathlib.Path, argv[1:])}
+    try:
+        filled = {page: fill(text, pathlib.Path(argv[0]), missing) for page, text in pages.items()}
+    except Missing as error:
+        raise SystemExit(f"fill_results.py: {error}")
+    for page, text in filled.items():
+        page.write_text(text)
+        print(f"{page}: {len(PART.findall(text))} parts{'' if text != pages[page] else ', as they were'}")
+    for text in missing or []: print(f"left as it was: {text}")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

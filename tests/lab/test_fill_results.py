@@ -42,9 +42,23 @@ class Fill(unittest.TestCase):
         self.assertNotIn("old", page)
         self.assertEqual(fill_results.fill(page, self.results), page)
 
-    def test_a_part_without_its_file_is_refused(self):
+    def test_a_part_without_its_file_is_refused_and_nothing_is_written(self):
+        page = self.results / "page.md"
+        page.write_text(PAGE)
+        self.scores("other", method("gmm", 0.5, 0.25))
         with self.assertRaises(SystemExit):
-            fill_results.fill(PAGE, self.results)
+            fill_results.main([str(self.results), str(page)])
+        self.assertEqual(page.read_text(), PAGE)
+
+    def test_a_part_without_its_file_stays_when_only_what_is_present_is_asked_for(self):
+        self.scores("real", method("teller", 0.5, 0.25))
+        page = self.results / "page.md"
+        page.write_text(PAGE + "<!-- scores later -->\nkept\n<!-- end -->\n<!-- leak -->\nkept too\n<!-- end -->\n")
+        fill_results.main(["--present", str(self.results), str(page)])
+        text = page.read_text()
+        self.assertNotIn("old", text)
+        self.assertIn("<!-- scores later -->\nkept\n<!-- end -->", text)
+        self.assertIn("<!-- leak -->\nkept too\n<!-- end -->", text)
 
     def test_leaks_above_chance_are_named(self):
         row = {"part": "names-and-sizes: x", "method": "names-and-sizes", "source": "real", "faults": "of time alone", "figure": "class", "cases": 12, "value": 0.5,
