@@ -1,0 +1,96 @@
+#include "base/guard.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+namespace teller::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+class GuardTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("teller_guard_" + std::to_string(getpid()));
+    fs::create_directories(root_ / "half" / "deep");
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  /// A child of guarded work that would live for ever, noted in a file.
+  void StartSleeper() const {
+    const pid_t child = StartGuarded();
+    while (child == 0) pause();
+    std::ofstream(root_ / "child") << child;
+  }
+  /// True when it has ended; nobody may have collected it yet.
+  bool Ended() const {
+    pid_t child = 0;
+    std::ifstream(root_ / "child") >> child;
+    for (int i = 0; child > 0 && i < 500; ++i) {
+      std::ifstream in("/proc/" + std::to_string(child) + "/stat");
+      std::string line;
+      if (!std::getline(in, line) || line.find(") Z ") != std::string::npos) return true;
+      usleep(10'000);
+    }
+    return false;
+  }
+
+  fs::path root_;
+};
+
+TEST_F(GuardTest, NothingIsLeftOfWorkThatEnds) {
+  const auto end = RunGuarded([&] {
+    GuardFolder((root_ / "half").string());
+    StartSleeper();
+    return 7;
+  });
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->status, 7);
+  EXPECT_EQ(end->signal, 0);
+  EXPECT_FALSE(end->interrupted);
+  EXPECT_FALSE(fs::exists(root_ / "half"));
+  EXPECT_TRUE(Ended());
+}
+
+TEST_F(GuardTest, NothingIsLeftOfWorkThatDies) {
+  for (const int number : {SIGKILL, SIGTERM}) {
+    fs::create_directories(root_ / "half" / "deep");
+    const auto end = RunGuarded([&] {
+      GuardFolder((root_ / "half").string());
+      StartSleeper();
+      raise(number);
+      return 0;
+    });
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->signal, number);
+    EXPECT_EQ(end->interrupted, number == SIGTERM);
+    EXPECT_FALSE(fs::exists(root_ / "half"));
+    EXPECT_TRUE(Ended());
+  }
+}
+
+TEST_F(GuardTest, WhatGotItsNameStays) {
+  const auto end = RunGuarded([&] {
+    GuardFolder((root_ / "half").string());
+    fs::rename(root_ / "half", root_ / "whole");
+    return 0;
+  });
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(fs::exists(root_ / "whole" / "deep"));
+}
+
+TEST_F(GuardTest, OutsideOfGuardedWorkNothingIsRemoved) {
+  GuardFolder((root_ / "half").string());
+  const pid_t child = StartGuarded();
+  while (child == 0) pause();
+  EXPECT_EQ(getpgid(child), child);
+  EndGuarded(child);
+  EXPECT_TRUE(fs::exists(root_ / "half"));
+}
+
+}  // namespace
+}  // namespace teller::base
