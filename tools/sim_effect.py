@@ -24,8 +24,11 @@ def kinds(teller):
 
 
 def simulate(options, engine, kind, magnitude, folder):
-    done = subprocess.run([options.teller, "lab", "simulate", "--engine", engine, "--ranks", str(options.ranks), "--fault", kind, "--magnitude", str(magnitude),
-                           "--count", str(options.count), "--seed", str(options.seed), "-q", "-o", str(folder)], capture_output=True, text=True)
+    """Cases of a kind, none where the engine cannot have it. Kinds without a magnitude are made without."""
+    for more in (["--magnitude", str(magnitude)], []):
+        done = subprocess.run([options.teller, "lab", "simulate", "--engine", engine, "--ranks", str(options.ranks), "--fault", kind, *more,
+                               "--count", str(options.count), "--seed", str(options.seed), "-q", "-o", str(folder)], capture_output=True, text=True)
+        if "--magnitude" not in done.stderr: break
     return sorted(folder.iterdir()) if done.returncode == 0 else []
 
 

@@ -12,6 +12,8 @@ import pathlib
 import subprocess
 import tempfile
 
+from sim_effect import simulate
+
 INPUTS = ("traces", "server.log", "logs", "kernel.log", "spans.jsonl", "metrics.txt", "host.jsonl")
 
 
@@ -59,11 +61,9 @@ def main():
             for magnitude in options.magnitudes.split(","):
                 with tempfile.TemporaryDirectory() as scratch:
                     cases = pathlib.Path(scratch) / "cases"
-                    made = subprocess.run([options.teller, "lab", "simulate", "--engine", engine, "--ranks", str(options.ranks), "--fault", kind,
-                                           "--magnitude", magnitude, "--count", str(options.count), "--seed", str(options.seed), "-q", "-o", str(cases)],
-                                          capture_output=True, text=True)
-                    if made.returncode != 0: break  # this engine cannot have it
-                    results = [judge(options.teller, case) for case in sorted(cases.iterdir())]
+                    made = simulate(options, engine, kind, magnitude, cases)
+                    if not made: break  # this engine cannot have it
+                    results = [judge(options.teller, case) for case in made]
                 row = {"engine": engine, "kind": kind, "magnitude": float(magnitude), "results": results}
                 rows.append(row)
                 count = lambda key: sum(bool(r.get(key)) for r in results)

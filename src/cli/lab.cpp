@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "cli/guarded.hpp"
 #include "cli/lab_python.hpp"
 #include "cli/lab_score.hpp"
 #include "cli/talk.hpp"
@@ -29,22 +33,45 @@ int Finish(const base::Status& written, int status) {
   return written.ok() ? status : Fail(written.error().Text());
 }
 
+/// An option that says nothing about the fault would be left out in silence, and the case be another one than was
+/// meant.
+base::Status CheckOptions(const LabRetimeOptions& what) {
+  const auto& kinds = inject::PlantKinds();
+  const auto kind =
+      std::find_if(kinds.begin(), kinds.end(), [&](const inject::PlantKind& k) { return what.fault == k.name; });
+  if (kind == kinds.end()) return {};  // said with the others that cannot be planted
+  const std::pair<std::string_view, bool> given[] = {{"--rank", what.rank.has_value()},
+                                                     {"--peer", what.peer.has_value()},
+                                                     {"--op", !what.op.empty()},
+                                                     {"--scale", what.scale.has_value()},
+                                                     {"--length", what.length.has_value()},
+                                                     {"--first-step", what.first_step.has_value()},
+                                                     {"--last-step", what.last_step.has_value()}};
+  for (const auto& [option, is_given] : given) {
+    if (is_given && std::find(kind->options.begin(), kind->options.end(), option) == kind->options.end())
+      return base::Error{base::Code::kUsage, fmt::format("--fault {} has no {}; leave it out", what.fault, option)};
+  }
+  return {};
+}
+
 /// The fault that the options ask for.
 base::Result<inject::Plant> PlantOf(const LabRetimeOptions& what) {
+  TELLER_TRY(CheckOptions(what));
   inject::Plant plant;
   plant.fault = what.fault;
   plant.rank = what.rank;
   plant.peer = what.peer;
   plant.op = what.op;
-  plant.scale = what.scale;
+  if (what.scale) plant.scale = *what.scale;
   plant.first_step = what.first_step;
   plant.last_step = what.last_step;
   plant.seed = what.seed;
-  const auto length = retime::ParseWanted(what.length);
-  if (!length || length->kind != retime::Wanted::Kind::kDuration) {
-    return base::Error{base::Code::kUsage, "\"" + what.length + "\" is no duration; write it as 250ms"};
+  if (what.length) {
+    const auto length = retime::ParseWanted(*what.length);
+    if (!length || length->kind != retime::Wanted::Kind::kDuration)
+      return base::Error{base::Code::kUsage, "\"" + *what.length + "\" is no duration; write it as 250ms"};
+    plant.length = length->duration;
   }
-  plant.length = length->duration;
   return plant;
 }
 
@@ -69,31 +96,25 @@ int Run(const CommonOptions& common, const LabCheckOptions&) {
   std::string text;
   size_t checked = 0;
   size_t wrong = 0;
-  for (const std::string& root : common.paths) {
-    const auto cases = inject::FindCases(root);
-    if (!cases) return Fail(cases.error().Text());
-    for (const std::string& folder : *cases) {
-      const auto problems = inject::CheckCase(folder, common.threads);
-      ++checked;
-      wrong += !problems.empty();
-      for (const std::string& problem : problems) text += report::Printable(folder + ": " + problem) + "\n";
-    }
+  const auto cases = inject::FindCases(common.paths);
+  if (!cases) return Fail(cases.error().Text());
+  for (const std::string& folder : *cases) {
+    const auto problems = inject::CheckCase(folder, common.threads);
+    ++checked;
+    wrong += !problems.empty();
+    for (const std::string& problem : problems) text += report::Printable(problem) + "\n";
   }
   text += fmt::format("{} checked, {} with problems\n", report::Count(checked, "case"), wrong);
   return Finish(Print(common, text), wrong == 0 ? kDone : kFailed);
 }
 
-int Run(const CommonOptions& common, const LabRetimeOptions& what) {
-  if (common.paths.size() != 1) return Fail("one run is re-timed at a time; name one PATH");
-  if (common.output.empty()) return Fail("name the folder for the case with -o CASE");
-  const auto plant = PlantOf(what);
-  if (!plant) return Fail(plant.error().Text());
+int Retime(const CommonOptions& common, const LabRetimeOptions& what, const inject::Plant& plant) {
   engine::Options options;
   options.inputs = {.paths = common.paths, .logs = {}};
   options.threads = common.threads;
   const auto run = engine::Open(options);
   if (!run) return Fail(run.error().Text());
-  const auto made = inject::MakeRetimedCase(*run, common.paths.front(), *plant, common.output);
+  const auto made = inject::MakeRetimedCase(*run, common.paths.front(), plant, common.output);
   if (!made) return Fail(made.error().Text());
   if (common.quiet) return kDone;
   if (!made->label.culprit) {
@@ -110,8 +131,15 @@ int Run(const CommonOptions& common, const LabRetimeOptions& what) {
   return kDone;
 }
 
-int Run(const CommonOptions& common, const LabSimulateOptions& what) {
-  if (common.output.empty()) return Fail("name the folder for the cases with -o CASES");
+int Run(const CommonOptions& common, const LabRetimeOptions& what) {
+  if (common.paths.size() != 1) return Fail("one run is re-timed at a time; name one PATH");
+  if (common.output.empty() || common.output == "-") return Fail("name the folder for the case with -o CASE");
+  const auto plant = PlantOf(what);
+  if (!plant) return Fail(plant.error().Text());
+  return Guarded([&] { return Retime(common, what, *plant); });
+}
+
+int Simulate(const CommonOptions& common, const LabSimulateOptions& what) {
   inject::sim::SimulateOptions options;
   options.engine = what.engine == "vllm"     ? inject::sim::Engine::kVllm
                    : what.engine == "sglang" ? inject::sim::Engine::kSglang
@@ -133,6 +161,11 @@ int Run(const CommonOptions& common, const LabSimulateOptions& what) {
                     what.ranks, static_cast<double>(made->trace_bytes) / 1e6));
   }
   return kDone;
+}
+
+int Run(const CommonOptions& common, const LabSimulateOptions& what) {
+  if (common.output.empty() || common.output == "-") return Fail("name the folder for the cases with -o CASES");
+  return Guarded([&] { return Simulate(common, what); });
 }
 
 int Run(const CommonOptions& common, const LabScoreOptions& what) {

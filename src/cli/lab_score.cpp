@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/guarded.hpp"
 #include "cli/lab_python.hpp"
 #include "cli/talk.hpp"
 #include "cli/terminal.hpp"
@@ -56,23 +57,10 @@ base::Status WriteResults(const score::Scores& scores, const std::string& text, 
   return {};
 }
 
-}  // namespace
-
-int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
-  std::error_code error;
-  if (common.output.empty() || common.output == "-") return Fail("name the folder for the results with -o RESULTS");
-  const fs::path folder = common.output;
-  if (fs::exists(folder, error)) return Fail(common.output + ": is there already; name a new folder");
-  const std::string part = folder.string() + ".part";
-  // Left over by a run that was killed, or written by one that goes on; the user knows which.
-  if (fs::exists(part, error)) return Fail(part + ": is there already; remove it unless another run writes it");
-  inject::Draft draft(part);
-  fs::create_directories(draft.path(), error);
-  if (error) return Fail(part + ": cannot be made: " + error.message());
+score::ScoreOptions OptionsOf(const CommonOptions& common, const LabScoreOptions& what) {
   score::ScoreOptions options;
   options.roots = common.paths;
   options.methods = Split(what.methods.empty() ? std::vector<std::string>{"teller"} : what.methods);
-  if (!KnowBaselines(options.methods)) return kFailed;
   if (auto baselines = LabPythonCommand("lab.baselines run")) options.baselines = std::move(*baselines);
   options.split = what.split;
   options.seed = what.seed;
@@ -82,19 +70,38 @@ int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
   options.shuffle_labels = what.shuffle_labels;
   options.keep_work = what.keep_work;
   options.reads = what.reads;
-  const auto scores = score::ScoreCases(options, draft.path().string(), [&](const std::string& line) {
+  return options;
+}
+
+/// The part of the work that leaves nothing behind when it is stopped.
+int ScoreInto(const CommonOptions& common, const LabScoreOptions& what, const score::ScoreOptions& options) {
+  auto draft = inject::Draft::Make(common.output);
+  if (!draft) return Fail(draft.error().Text());
+  const auto scores = score::ScoreCases(options, draft->path().string(), [&](const std::string& line) {
     if (!common.quiet) Say(line);
   });
   if (!scores) return Fail(scores.error().Text());
   const std::string text = score::ScoresToText(*scores);
-  if (const auto written = WriteResults(*scores, text, draft.path(), what.keep_work); !written.ok())
+  if (const auto written = WriteResults(*scores, text, draft->path(), what.keep_work); !written.ok())
     return Fail(written.error().Text());
-  if (const auto kept = draft.KeepAs(folder); !kept.ok()) return Fail(kept.error().Text());
+  if (const auto kept = draft->Keep(); !kept.ok()) return Fail(kept.error().Text());
   auto output = Output::Open("");
   base::Status printed = output->Write(text);
   if (printed.ok()) printed = output->Close();
   if (!printed.ok()) return Fail(printed.error().Text());
-  return scores->problems.empty() ? kDone : kLostInput;
+  const std::string lost = score::LostText(*scores);
+  if (lost.empty()) return kDone;
+  if (!common.quiet) Say(lost);
+  return kLostInput;
+}
+
+}  // namespace
+
+int RunScore(const CommonOptions& common, const LabScoreOptions& what) {
+  if (common.output.empty() || common.output == "-") return Fail("name the folder for the results with -o RESULTS");
+  const score::ScoreOptions options = OptionsOf(common, what);
+  if (!KnowBaselines(options.methods)) return kFailed;
+  return Guarded([&] { return ScoreInto(common, what, options); });
 }
 
 }  // namespace teller::cli

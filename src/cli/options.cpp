@@ -1,6 +1,8 @@
 #include "cli/options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <sstream>
 
 #include "report/version.hpp"
@@ -36,6 +38,27 @@ struct All {
   LabSimulateOptions simulate;
 };
 
+/// What is wrong with a whole number that has to be from `low` to `high`; empty when nothing is. The library's own
+/// conversion takes "-1" for the largest number and "010" for 8.
+std::string WholeProblem(const std::string& text, uint64_t low, uint64_t high) {
+  uint64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const bool plain = text == "0" || (!text.empty() && text.front() != '0');
+  if (plain && error == std::errc() && rest == end && value >= low && value <= high) return {};
+  return "this is a whole number from " + std::to_string(low) + " to " + std::to_string(high) + ", not \"" + text +
+         "\"";
+}
+
+CLI::Validator Whole(uint64_t low, uint64_t high) {
+  return {[=](std::string& text) { return WholeProblem(text, low, high); }, ""};
+}
+
+constexpr uint64_t kMostThreads = 1024;
+constexpr uint64_t kMostStep = UINT32_MAX;
+constexpr uint64_t kMostRank = INT32_MAX;
+constexpr uint64_t kMostSeed = INT64_MAX;  // labels hold signed numbers
+
 void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
   app.add_option("paths", common.paths, what)->type_name("PATH");
   app.add_option("--logs", common.logs, "Read this file as a log whatever it looks like (repeatable)")
@@ -47,7 +70,7 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
   app.add_option("-o,--output", common.output, "Write here instead of standard output")->type_name("FILE");
   app.add_option("--threads", common.threads, "Worker threads; 0 = one per core")
       ->type_name("N")
-      ->check(CLI::Range(0u, 1024u));
+      ->check(Whole(0, kMostThreads));
   app.add_flag("--no-color", common.no_color, "No colour, also on a terminal (so does NO_COLOR)");
   app.add_flag("-q,--quiet", common.quiet, "No progress and no remarks on standard error");
   app.add_flag("--all", common.all, "Show everything instead of the most important");
@@ -78,14 +101,16 @@ void AddTpe(CLI::App& app, All& all) {
   AddCommon(*train, all.common, "Runs: each a directory, a file or an archive");
   train->add_option("--vocab", all.train.merges, "Merges to learn, on top of the names; with --extend: new ones")
       ->type_name("N")
-      ->check(CLI::Range(0U, kMostMerges));
+      ->check(Whole(0, kMostMerges));
   train->add_option("--extend", all.train.extend, "Vocabulary to add to; its ids stay")->type_name("FILE");
 
   CLI::App* encode = tpe->add_subcommand("encode", "Print the steps of a run as tokens");
   AddCommon(*encode, all.common, "Run directory, trace files or patterns");
   AddVocabulary(*encode, all.encode.vocabulary);
-  encode->add_option("--step", all.encode.step, "Only the step with this index, token by token")->type_name("N");
-  encode->add_option("--rank", all.encode.rank, "Only this rank")->type_name("R");
+  encode->add_option("--step", all.encode.step, "Only the step with this index, token by token")
+      ->type_name("N")
+      ->check(Whole(0, kMostStep));
+  encode->add_option("--rank", all.encode.rank, "Only this rank")->type_name("R")->check(Whole(0, kMostRank));
   encode->add_flag("--findings", all.encode.findings,
                    "Diagnose the run too, and say which tokens hold what proves the findings");
   encode->add_flag("--json", all.encode.json, "Print JSON, for decode and for programs");
@@ -112,7 +137,7 @@ void AddTpe(CLI::App& app, All& all) {
       ->type_name("N,N..")
       ->delimiter(',')
       ->allow_extra_args(false)  // what follows is a run
-      ->check(CLI::Range(0U, kMostMerges));
+      ->check(Whole(0, kMostMerges));
   sweep->add_option("--test", all.sweep.test, "Runs for the test")->type_name("PATH")->expected(1, -1);
   sweep->add_flag("--json", all.sweep.json, "Print JSON");
 }
@@ -135,9 +160,11 @@ void AddCommands(CLI::App& app, All& all) {
 
   CLI::App* tree = app.add_subcommand("tree", "Print the steps and the call tree, from Python to kernels");
   AddCommon(*tree, all.common, "Trace files, directories or patterns");
-  tree->add_option("--step", all.tree.step, "Only the step with this index")->type_name("N");
-  tree->add_option("--rank", all.tree.rank, "Only this rank")->type_name("R");
-  tree->add_option("--depth", all.tree.depth, "Levels to show; 0 = all")->type_name("D");
+  tree->add_option("--step", all.tree.step, "Only the step with this index")
+      ->type_name("N")
+      ->check(Whole(0, kMostStep));
+  tree->add_option("--rank", all.tree.rank, "Only this rank")->type_name("R")->check(Whole(0, kMostRank));
+  tree->add_option("--depth", all.tree.depth, "Levels to show; 0 = all")->type_name("D")->check(Whole(0, UINT32_MAX));
   tree->add_flag("--stats", all.tree.stats, "Only counts, wall time of each stage and peak memory");
 
   CLI::App* logs = app.add_subcommand("logs", "Print the records, templates and statistics of logs");
@@ -158,11 +185,16 @@ void AddCommands(CLI::App& app, All& all) {
   CLI::App* what_if =
       app.add_subcommand("whatif", "Say how long a step would have taken with an operator at another duration");
   AddCommon(*what_if, all.common, "Run directory, trace files or patterns");
-  what_if->add_option("--step", all.what_if.step, "Index of the step")->required()->type_name("N");
+  what_if->add_option("--step", all.what_if.step, "Index of the step")
+      ->required()
+      ->type_name("N")
+      ->check(Whole(0, kMostStep));
   what_if->add_option("--op", all.what_if.op, "Its name, or a part that no other name in the step has")
       ->required()
       ->type_name("NAME");
-  what_if->add_option("--rank", all.what_if.rank, "Whose; by default the rank where it takes longest")->type_name("R");
+  what_if->add_option("--rank", all.what_if.rank, "Whose; by default the rank where it takes longest")
+      ->type_name("R")
+      ->check(Whole(0, kMostRank));
   what_if->add_option("--to", all.what_if.to, "normal (as in the other steps), a factor (0.5x) or a duration (200us)")
       ->type_name("TIME");
   what_if->add_flag("--json", all.what_if.json, "Print JSON");
@@ -207,27 +239,27 @@ void AddSimulate(CLI::App& lab, All& all) {
       ->check(CLI::IsMember({"vllm", "sglang", "fsdp"}))
       ->type_name("ENGINE");
   simulate->add_option("--ranks", what.ranks, "1 to 8; of servers also multiples of 8")
-      ->check(CLI::Range(1, 4096))
+      ->check(Whole(1, 4096))
       ->type_name("N");
   simulate->add_option("--pipeline", what.stages, "Stages that share the layers; each has an equal part of the ranks")
-      ->check(CLI::Range(1, 6))
+      ->check(Whole(1, 6))
       ->type_name("N");
   simulate->add_option("--fault", what.fault, "A kind (lab list), a class, or mix for all in turn")->type_name("FAULT");
   simulate->add_option("--magnitude", what.magnitude, "0 barely visible, 1 fatal; drawn when not given")
       ->check(CLI::Validator(ShareProblem, ""))
       ->type_name("M");
-  simulate->add_option("--count", what.count, "How many cases")->check(CLI::Range(1, 1000000))->type_name("K");
-  simulate->add_option("--steps", what.steps, "Recorded steps of each")->check(CLI::Range(8, 100000))->type_name("N");
+  simulate->add_option("--count", what.count, "How many cases")->check(Whole(1, 1'000'000))->type_name("K");
+  simulate->add_option("--steps", what.steps, "Recorded steps of each")->check(Whole(8, 100'000))->type_name("N");
   simulate->add_option("--lost-events", what.lost, "Share of events that the profiler loses")
       ->check(CLI::Validator(ShareProblem, ""))
       ->type_name("P");
   simulate->add_option("--late-lines", what.late, "Share of log lines that arrive late, behind others")
       ->check(CLI::Validator(ShareProblem, ""))
       ->type_name("P");
-  simulate->add_option("--seed", what.seed, "All else follows from it")->type_name("N");
+  simulate->add_option("--seed", what.seed, "All else follows from it")->type_name("N")->check(Whole(0, kMostSeed));
   simulate->add_option("-o,--output", all.common.output, "Folder for the cases; must not exist")->type_name("FOLDER");
   simulate->add_option("--threads", all.common.threads, "Worker threads; 0 = one per core")
-      ->check(CLI::Range(0u, 1024u))
+      ->check(Whole(0, kMostThreads))
       ->type_name("N");
   simulate->add_flag("-q,--quiet", all.common.quiet, "No remarks on standard error");
 }
@@ -245,13 +277,13 @@ void AddScore(CLI::App& lab, All& all) {
       ->add_option("--split", all.score.split,
                    "none, seed:SHARE, folds:K, runs:K, leave-class, leave-stack or sim-real")
       ->type_name("SPLIT");
-  score->add_option("--seed", all.score.seed, "Of names, splits and intervals")->type_name("N");
+  score->add_option("--seed", all.score.seed, "Of names, splits and intervals")
+      ->type_name("N")
+      ->check(Whole(0, kMostSeed));
   score->add_option("--resamples", all.score.resamples, "Redrawn samples for the intervals")
-      ->check(CLI::Range(0u, 100000u))
+      ->check(Whole(0, 100'000))
       ->type_name("N");
-  score->add_option("--timeout", all.score.timeout, "Seconds for one case")
-      ->check(CLI::Range(1u, 86400u))
-      ->type_name("S");
+  score->add_option("--timeout", all.score.timeout, "Seconds for one case")->check(Whole(1, 86'400))->type_name("S");
   score->add_flag("--shuffle-labels", all.score.shuffle_labels,
                   "Tell methods each other's truth to learn from: what is left is a leak");
   score->add_flag("--keep-work", all.score.keep_work, "Keep copies, features and tasks beside the results");
@@ -275,17 +307,26 @@ void AddLab(CLI::App& app, All& all) {
       lab->add_subcommand("retime", "Make a case of a recorded run, re-timed as if a fault had been there");
   AddCommon(*retime, all.common, "Run directory or trace file; -o names the folder for the case");
   retime->add_option("--fault", all.retime.fault, "Which (lab list)")->required()->type_name("FAULT");
-  retime->add_option("--rank", all.retime.rank, "Whose; by default the seed chooses")->type_name("R");
-  retime->add_option("--peer", all.retime.peer, "slow-link: the other end; by default any")->type_name("R");
+  retime->add_option("--rank", all.retime.rank, "Whose; by default the seed chooses")
+      ->type_name("R")
+      ->check(Whole(0, kMostRank));
+  retime->add_option("--peer", all.retime.peer, "slow-link: the other end; by default any")
+      ->type_name("R")
+      ->check(Whole(0, kMostRank));
   retime->add_option("--op", all.retime.op, "slow-operator: its name, or a part that no other has")->type_name("NAME");
-  retime->add_option("--scale", all.retime.scale, "How many times longer, from 1 to 1000")
+  retime->add_option("--scale", all.retime.scale, "How many times longer, from 1 to 1000; 3 when not given")
       ->check(CLI::Validator(ScaleProblem, ""))
       ->type_name("F");
-  retime->add_option("--length", all.retime.length, "pause: how long")->type_name("TIME");
-  retime->add_option("--first-step", all.retime.first_step, "By default the middle third of the steps")->type_name("N");
+  retime->add_option("--length", all.retime.length, "pause: how long; 250ms when not given")->type_name("TIME");
+  retime->add_option("--first-step", all.retime.first_step, "By default the middle third of the steps")
+      ->type_name("N")
+      ->check(Whole(0, kMostStep));
   retime->add_option("--last-step", all.retime.last_step, "By default as long as the middle third, or the first alone")
-      ->type_name("N");
-  retime->add_option("--seed", all.retime.seed, "What is not named follows from it")->type_name("N");
+      ->type_name("N")
+      ->check(Whole(0, kMostStep));
+  retime->add_option("--seed", all.retime.seed, "What is not named follows from it")
+      ->type_name("N")
+      ->check(Whole(0, kMostSeed));
   AddSimulate(*lab, all);
   AddScore(*lab, all);
 }

@@ -78,8 +78,8 @@ struct LabRetimeOptions {
   std::optional<int> rank;
   std::optional<int> peer;
   std::string op;
-  double scale = 3;
-  std::string length = "250ms";
+  std::optional<double> scale;
+  std::optional<std::string> length;
   std::optional<uint32_t> first_step;
   std::optional<uint32_t> last_step;
   uint64_t seed = 1;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "engine/engine.hpp"
 #include "inject/label.hpp"
@@ -58,6 +59,10 @@ Interval Hull(const engine::Run& run) {
   return hull;
 }
 
+std::string LabelPath(const std::string& folder) {
+  return (fs::path(folder) / "label.json").string();
+}
+
 /// The labelled line has to be in a log, else no answer could name it.
 void CheckLine(const engine::Run& run, const Label& label, std::vector<std::string>& problems) {
   if (!label.culprit || label.culprit->log_record.empty()) return;
@@ -68,63 +73,96 @@ void CheckLine(const engine::Run& run, const Label& label, std::vector<std::stri
   problems.push_back(fmt::format("no log has the labelled line \"{}\"", line.substr(0, 80)));
 }
 
-void CheckInputs(const std::string& folder, const Label& label, unsigned threads, std::vector<std::string>& problems) {
+/// `told`: what is wrong with the label; `lines`: with the files, each with its name.
+void CheckInputs(const std::string& folder, const Label& label, unsigned threads, std::vector<std::string>& told,
+                 std::vector<std::string>& lines) {
   for (const std::string& place : label.visible_in.value_or(std::vector<std::string>())) {
     if (!HasPlace(folder, place))
-      problems.push_back(fmt::format("visible in \"{}\", but the file for it is missing", place));
+      told.push_back(fmt::format("visible in \"{}\", but the file for it is missing", place));
   }
   engine::Options options;
   options.threads = threads;
   std::error_code error;
   std::vector<std::string> inputs;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (!IsTruth(entry.path().filename().string())) inputs.push_back(entry.path().string());
+  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator(); it.increment(error)) {
+    if (!IsTruth(it->path().filename().string())) inputs.push_back(it->path().string());
   }
+  if (error) return lines.push_back(folder + ": cannot be listed: " + error.message());
   std::sort(inputs.begin(), inputs.end());
-  if (inputs.empty()) return problems.push_back("there is no input beside the label");
+  if (inputs.empty()) return lines.push_back(folder + ": there is no input beside the label");
   options.inputs.paths = inputs;
   const auto run = engine::Open(options);
-  if (!run) return problems.push_back("the inputs cannot be read: " + run.error().message);
-  CheckLine(run.value(), label, problems);
+  if (!run) {
+    const base::Error& why = run.error();
+    return lines.push_back(Exists(why.path) ? why.Text() : folder + ": " + why.Text());
+  }
+  CheckLine(run.value(), label, told);
   if (!label.window) return;
   const Interval hull = Hull(run.value());
-  if (hull.begin > hull.end) return problems.push_back("no input has a time, so the window cannot be in the run");
+  if (hull.begin > hull.end) return told.push_back("no input has a time, so the window cannot be in the run");
   if (label.window->begin >= hull.begin && label.window->end <= hull.end) return;
   const double before = static_cast<double>(hull.begin - label.window->begin) / 1e9;
   const double after = static_cast<double>(label.window->end - hull.end) / 1e9;
-  problems.push_back(fmt::format(
+  told.push_back(fmt::format(
       "the window lies outside the run: it begins {:.3f} s before the first input and ends {:.3f} s after the last",
       std::max(0.0, before), std::max(0.0, after)));
 }
 
 }  // namespace
 
-base::Result<std::vector<std::string>> FindCases(const std::string& root) {
+namespace {
+
+/// What is being written, or was left half written by a run that was killed.
+bool IsDraft(const fs::path& path) {
+  const std::string name = path.filename().string();
+  return name.starts_with(".") || name.ends_with(".part");
+}
+
+/// Adds the cases below one folder.
+base::Status FindBelow(const std::string& root, std::vector<std::string>& cases) {
   std::error_code error;
   if (!fs::is_directory(root, error)) return base::Error{base::Code::kNotFound, "no such folder", root};
-  std::vector<std::string> cases;
   if (Exists(fs::path(root) / "label.json")) cases.push_back(root);
-  const auto options = fs::directory_options::skip_permission_denied;
-  for (auto it = fs::recursive_directory_iterator(root, options, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->path().filename() == "label.json" && it->path().parent_path() != fs::path(root))
-      cases.push_back(it->path().parent_path().string());
+  auto it = fs::recursive_directory_iterator(root, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code odd;
+    if (it->is_directory(odd) && IsDraft(it->path())) it.disable_recursion_pending();
+    if (it->path().filename() == "label.json" && it.depth() > 0) cases.push_back(it->path().parent_path().string());
   }
-  std::sort(cases.begin(), cases.end());
-  cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
-  if (cases.empty()) return base::Error{base::Code::kNotFound, "no case here: nothing below holds a label.json", root};
-  return cases;
+  // Cases that nobody looked at must not pass as checked.
+  if (error) return base::Error{base::Code::kUnreadable, "cannot be listed as a whole: " + error.message(), root};
+  return {};
+}
+
+}  // namespace
+
+base::Result<std::vector<std::string>> FindCases(const std::vector<std::string>& roots) {
+  std::vector<std::string> all;
+  std::set<fs::path> seen;
+  for (const std::string& root : roots) {
+    std::vector<std::string> cases;
+    TELLER_TRY(FindBelow(root, cases));
+    if (cases.empty())
+      return base::Error{base::Code::kNotFound, "no case here: nothing below holds a label.json", root};
+    std::sort(cases.begin(), cases.end());
+    for (std::string& folder : cases) {
+      std::error_code error;
+      fs::path whole = fs::canonical(folder, error);
+      if (seen.insert(error ? fs::path(folder) : std::move(whole)).second) all.push_back(std::move(folder));
+    }
+  }
+  return all;
 }
 
 std::vector<std::string> CheckCase(const std::string& folder, unsigned threads) {
-  std::vector<std::string> problems;
-  const auto label = ReadLabel((fs::path(folder) / "label.json").string(), problems);
-  if (!label) {
-    problems.push_back("label.json " + label.error().message);
-    return problems;
-  }
-  CheckInputs(folder, *label, threads, problems);
-  return problems;
+  std::vector<std::string> told;
+  std::vector<std::string> lines;
+  const auto label = ReadLabel(LabelPath(folder), told);
+  if (!label) return {label.error().Text()};
+  CheckInputs(folder, *label, threads, told, lines);
+  for (std::string& problem : told) problem = LabelPath(folder) + ": " + problem;
+  told.insert(told.end(), lines.begin(), lines.end());
+  return told;
 }
 
 }  // namespace teller::inject

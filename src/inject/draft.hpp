@@ -1,35 +1,33 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "base/status.hpp"
 
 namespace teller::inject {
 
-/// A folder that is written under another name and removed unless it is kept: what has its final name is whole.
+/// A folder that is written as NAME.part and removed unless it is kept: what has its final name is whole. Guarded work
+/// (base/guard.hpp) removes it also when it is killed.
 class Draft {
  public:
-  explicit Draft(std::filesystem::path path) : path_(std::move(path)) {}
-  Draft(const Draft&) = delete;
-  Draft& operator=(const Draft&) = delete;
-  ~Draft() {
-    std::error_code error;
-    if (!kept_) std::filesystem::remove_all(path_, error);
-  }
+  /// Makes the folder. Errors: kUsage (one of the names is there), kUnreadable (cannot be made).
+  static base::Result<Draft> Make(const std::string& name);
+  Draft(Draft&& other) noexcept
+      : name_(std::move(other.name_)), path_(std::move(other.path_)), kept_(std::exchange(other.kept_, true)) {}
+  Draft& operator=(Draft&&) = delete;
+  ~Draft();
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Errors: kUnreadable.
-  base::Status KeepAs(const std::filesystem::path& name) {
-    std::error_code error;
-    std::filesystem::rename(path_, name, error);
-    if (error) return base::Error{base::Code::kUnreadable, "cannot be renamed: " + error.message(), path_.string()};
-    kept_ = true;
-    return {};
-  }
+  /// Gives it its name. Errors: kUnreadable.
+  base::Status Keep();
 
  private:
+  explicit Draft(std::filesystem::path name);
+
+  std::filesystem::path name_;
   std::filesystem::path path_;
   bool kept_ = false;
 };

@@ -15,6 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uintmax_t kLargest = 4u << 20;
+/// Brackets that are open at once, at most; the parser's tree is taken down by recursion.
+constexpr int kDeepest = 64;
 constexpr std::array<std::string_view, 13> kLayers = {"request",  "scheduler",  "python",  "op",   "cuda_api",
                                                       "kernel",   "collective", "network", "host", "storage",
                                                       "hardware", "process",    "log"};
@@ -39,13 +41,16 @@ class Reader {
     label_.accepted = Classes("accept_classes");
     label_.kind = Text(object_, "fault_kind", true);
     label_.stack = Text(object_, "stack", false);
+    Text(object_, "version", false);
     label_.world_size = Whole(object_, "world_size", true).value_or(INT64_MAX);  // unknown: no rank is too large
     if (label_.world_size < 1) Problem(fmt::format("world_size is {}; a run has at least one rank", label_.world_size));
     ReadCulprit();
     label_.accepted_ranks = Ranks("accept_ranks");
     label_.victims = Ranks("victims");
+    for (const Json& name : List(object_, "accept_operators")) FilledText(name, "accept_operators");
     ReadTimes();
     ReadPlaces();
+    for (const char* key : {"abnormal_steps", "ignore_steps", "explained_steps"}) CheckSteps(key);
     return std::move(label_);
   }
 
@@ -64,11 +69,19 @@ class Reader {
       if (needed) Problem(fmt::format("\"{}\" is missing", key));
       return {};
     }
-    if (!value->is_string()) {
-      Problem(fmt::format("\"{}\" is no text", key));
+    return FilledText(*value, key);
+  }
+
+  /// What does not apply is null or not there: an empty text would be right of anything, or of nothing.
+  std::string FilledText(const Json& value, const char* key) {
+    if (!value.is_string()) {
+      Problem(fmt::format("\"{}\" holds something that is no text", key));
       return {};
     }
-    return value->get<std::string>();
+    std::string text = value.get<std::string>();
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+      Problem(fmt::format("\"{}\" holds an empty text; leave out what does not apply, or write null", key));
+    return text;
   }
 
   bool Flag(const char* key) {
@@ -134,7 +147,10 @@ class Reader {
   std::vector<int64_t> Ranks(const char* key) {
     std::vector<int64_t> ranks;
     for (const Json& value : List(object_, key)) {
-      if (value.is_string()) continue;  // a process without a rank
+      if (value.is_string()) {  // a process without a rank
+        FilledText(value, key);
+        continue;
+      }
       const auto rank = Number(value, key);
       if (!rank) continue;
       CheckRank(*rank, key);
@@ -207,12 +223,31 @@ class Reader {
   void ReadPlaces() {
     if (Find(object_, "visible_in") == nullptr) return;
     label_.visible_in.emplace();
-    for (const Json& value : List(object_, "visible_in")) {
+    const Json& places = List(object_, "visible_in");
+    for (const Json& value : places) {
       const std::string place = value.is_string() ? value.get<std::string>() : value.dump();
       if (!Has(kPlaces, place)) {
         Problem(fmt::format("\"visible_in\" has the unknown place \"{}\"", place.substr(0, 60)));
       } else {
         label_.visible_in->push_back(place);
+      }
+    }
+    if (label_.is_fault && places.empty())
+      Problem("\"visible_in\" of a fault has no place; write null where it was not judged");
+  }
+
+  /// Numbers of steps, alone or with their times on each rank.
+  void CheckSteps(const char* key) {
+    for (const Json& step : List(object_, key)) {
+      const Json* index = step.is_object() ? Find(step, "index") : &step;
+      const bool fits = index != nullptr && index->is_number_unsigned() && index->get<uint64_t>() <= UINT32_MAX;
+      if (!fits) return Problem(fmt::format("\"{}\" has a step without a number from 0", key));
+      if (!step.is_object()) continue;
+      for (const Json& pair : List(step, "ranks")) {
+        if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number_integer() ||
+            !(pair[1].is_number_integer() || pair[1].is_null()))
+          return Problem(
+              fmt::format("\"{}\" has a step whose \"ranks\" holds something that is no pair of times", key));
       }
     }
   }
@@ -227,11 +262,19 @@ class Reader {
 base::Result<Label> ReadLabel(const std::string& path, std::vector<std::string>& problems) {
   std::error_code error;
   const uintmax_t size = std::filesystem::file_size(path, error);
-  if (error) return base::Error{base::Code::kNotFound, "there is no label", path};
-  if (size > kLargest) return base::Error{base::Code::kLimit, "a label of more than 4 MiB", path};
+  if (error == std::errc::no_such_file_or_directory)
+    return base::Error{base::Code::kNotFound, "there is no label", path};
+  if (error) return base::Error{base::Code::kUnreadable, "cannot be read: " + error.message(), path};
+  if (size > kLargest) return base::Error{base::Code::kLimit, "is larger than 4 MiB", path};
   std::ifstream in(path, std::ios::binary);
   if (!in) return base::Error{base::Code::kUnreadable, "cannot be read", path};
-  const Json object = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  bool deep = false;
+  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
+    deep |= depth > kDeepest;
+    return depth <= kDeepest;
+  };
+  const Json object = Json::parse(in, shallow, /*allow_exceptions=*/false);
+  if (deep) return base::Error{base::Code::kLimit, "is nested more than 64 deep", path};
   if (!object.is_object()) return base::Error{base::Code::kBadFormat, "is no JSON object", path};
   return Reader(object, problems).Read();
 }

@@ -101,7 +101,8 @@ TEST_F(CheckTest, BrokenLabelsAndInputsAreSaid) {
     EXPECT_FALSE(CheckCase(folder_.string(), 1).empty()) << text;
   }
   fs::remove(folder_ / "label.json");
-  EXPECT_EQ(CheckCase(folder_.string(), 1), std::vector<std::string>({"label.json there is no label"}));
+  EXPECT_EQ(CheckCase(folder_.string(), 1),
+            std::vector<std::string>({(folder_ / "label.json").string() + ": there is no label"}));
   std::ofstream(folder_ / "traces/rank0.json") << "";
   EXPECT_FALSE(Problems(GoodLabel()).empty());
   fs::remove_all(folder_ / "traces");
@@ -110,11 +111,64 @@ TEST_F(CheckTest, BrokenLabelsAndInputsAreSaid) {
 
 TEST_F(CheckTest, CasesAreFoundBelowAFolder) {
   Problems(GoodLabel());
-  const auto cases = FindCases(root_.string());
+  const auto cases = FindCases({root_.string()});
   ASSERT_TRUE(cases);
-  EXPECT_NE(std::find(cases->begin(), cases->end(), folder_.string()), cases->end());
-  EXPECT_FALSE(FindCases((folder_ / "traces").string()));
-  EXPECT_FALSE(FindCases((folder_ / "nothing").string()));
+  EXPECT_EQ(*cases, std::vector<std::string>({folder_.string()}));
+  EXPECT_FALSE(FindCases({(folder_ / "traces").string()}));
+  EXPECT_FALSE(FindCases({(folder_ / "nothing").string()}));
+  EXPECT_FALSE(FindCases({root_.string(), (folder_ / "traces").string()}));
+}
+
+TEST_F(CheckTest, ACaseIsFoundOnceAndDraftsAreNone) {
+  Problems(GoodLabel());
+  fs::create_directories(root_ / ".case.partial-7");
+  fs::create_directories(root_ / "set.part" / "case-00001");
+  for (const char* draft : {".case.partial-7", "set.part/case-00001"})
+    std::ofstream(root_ / draft / "label.json") << GoodLabel().dump();
+  fs::create_directory_symlink(folder_, root_ / "again");
+  const auto cases = FindCases({root_.string(), (root_ / "again").string(), root_.string()});
+  ASSERT_TRUE(cases);
+  EXPECT_EQ(*cases, std::vector<std::string>({folder_.string()}));
+}
+
+TEST_F(CheckTest, EmptyTextsAreNone) {
+  for (const char* key : {"process", "operator", "module", "function", "log_record"}) {
+    Json label = GoodLabel();
+    label["culprit"][key] = key == std::string("module") ? " \n" : "";
+    ExpectOne(label, std::string("\"") + key + "\" holds an empty text");
+  }
+  for (const char* key : {"fault_kind", "stack", "version"}) {
+    Json label = GoodLabel();
+    label[key] = "";
+    ExpectOne(label, std::string("\"") + key + "\" holds an empty text");
+  }
+  for (const char* key : {"accept_operators", "victims"}) {
+    Json label = GoodLabel();
+    label[key] = {"mm", ""};
+    ExpectOne(label, std::string("\"") + key + "\" holds an empty text");
+  }
+  Json label = GoodLabel();
+  label["visible_in"] = Json::array();
+  ExpectOne(label, "has no place");
+  label["visible_in"] = nullptr;
+  label["culprit"]["log_record"] = nullptr;
+  EXPECT_EQ(Problems(label), std::vector<std::string>());
+}
+
+TEST_F(CheckTest, StepsAreNumbersAndEveryLineNamesItsFile) {
+  for (const char* steps : {"[-1]", "[\"x\"]", "[1.5]", "[5000000000]", "[{\"annotation\": \"x\"}]",
+                            "[{\"index\": 1, \"ranks\": [[1]]}]"}) {
+    Json label = GoodLabel();
+    label["abnormal_steps"] = Json::parse(steps);
+    ExpectOne(label, "\"abnormal_steps\" has a step");
+    EXPECT_EQ(Problems(label)[0].find((folder_ / "label.json").string() + ": "), 0U);
+  }
+  Json label = GoodLabel();
+  label["abnormal_steps"] = {3, {{"index", 4}, {"ranks", {{kBegin, kBegin + 1}, {kBegin, nullptr}}}}};
+  EXPECT_EQ(Problems(label), std::vector<std::string>());
+  std::ofstream(folder_ / "label.json") << std::string(3'000'000, '[');
+  EXPECT_EQ(CheckCase(folder_.string(), 1),
+            std::vector<std::string>({(folder_ / "label.json").string() + ": is nested more than 64 deep"}));
 }
 
 TEST(Check, SharedCasesAreWhole) {
@@ -123,7 +177,7 @@ TEST(Check, SharedCasesAreWhole) {
     std::printf("SKIPPED: real files are not at ../shared/data\n");
     GTEST_SKIP() << "real files are not at ../shared/data";
   }
-  const auto cases = FindCases(root);
+  const auto cases = FindCases({root});
   ASSERT_TRUE(cases);
   EXPECT_GE(cases->size(), 30U);
   for (const std::string& folder : *cases) EXPECT_EQ(CheckCase(folder, 1), std::vector<std::string>()) << folder;

@@ -213,11 +213,17 @@ class Planner {
 
 const std::vector<PlantKind>& PlantKinds() {
   static const std::vector<PlantKind> kinds = {
-      {"none", "nothing: a control that went through the same re-timing"},
-      {"slow-operator", "every call of one operator on one rank takes longer (--op, --scale)"},
-      {"straggler", "everything on one rank takes longer (--scale)"},
-      {"pause", "one process stands still once (--length)"},
-      {"slow-link", "transfers of one rank's collectives take longer (--scale, --peer)"},
+      {"none", "nothing: a control that went through the same re-timing", {}},
+      {"slow-operator",
+       "every call of one operator on one rank takes longer (--op, --scale)",
+       {"--rank", "--op", "--scale", "--first-step", "--last-step"}},
+      {"straggler",
+       "everything on one rank takes longer (--scale)",
+       {"--rank", "--scale", "--first-step", "--last-step"}},
+      {"pause", "one process stands still once (--length)", {"--rank", "--length", "--first-step", "--last-step"}},
+      {"slow-link",
+       "transfers of one rank's collectives take longer (--scale, --peer)",
+       {"--rank", "--peer", "--scale", "--first-step", "--last-step"}},
   };
   return kinds;
 }

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -26,6 +27,7 @@ struct Plant {
 struct PlantKind {
   const char* name;
   const char* what;
+  std::vector<std::string_view> options;  ///< of `lab retime` that say something about it
 };
 const std::vector<PlantKind>& PlantKinds();
 

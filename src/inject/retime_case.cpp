@@ -58,20 +58,20 @@ class Maker {
       : run_(run), root_(root), plant_(plant), graph_(retime::BuildGraph(run.store, run.trees)) {}
 
   base::Result<MadeCase> Make(const fs::path& folder) {
-    std::error_code error;
-    if (fs::exists(folder, error))
-      return base::Error{base::Code::kUsage, "is there already; name a new folder", folder.string()};
     auto planned = PlanFault(run_, plant_);
     if (!planned) return planned.error();
     planted_ = std::move(*planned);
     times_ = retime::Replay(run_.store, run_.trees, graph_, planted_.changes);
-    Draft part(folder.string() + ".part");
-    fs::create_directories(part.path() / "traces", error);
-    if (error) return CannotWrite(part.path());
-    TELLER_TRY(WriteTraces(part.path() / "traces"));
+    TELLER_TRY(CheckEffect());
+    auto part = Draft::Make(folder);
+    if (!part) return part.error();
+    std::error_code error;
+    fs::create_directories(part->path() / "traces", error);
+    if (error) return CannotWrite(part->path());
+    TELLER_TRY(WriteTraces(part->path() / "traces"));
     MoveLabel();
-    TELLER_TRY(WriteLabel(part.path() / "label.json", folder.filename().string()));
-    TELLER_TRY(part.KeepAs(folder));
+    TELLER_TRY(WriteLabel(part->path() / "label.json", part->path().stem().string()));
+    TELLER_TRY(part->Keep());
     return std::move(made_);
   }
 
@@ -108,12 +108,33 @@ class Maker {
   }
 
   /// New begin and end of a step.
-  Interval Moved(uint32_t step) const {
+  Interval Moved(uint32_t step) const { return Moved(retime::TimeMap(run_.store, graph_, times_), step); }
+
+  Interval Moved(const retime::TimeMap& map, uint32_t step) const {
     const trace::Step& s = run_.trees.steps[step];
-    const retime::TimeMap map(run_.store, graph_, times_);
     const auto lane = map.BusiestThread(s.process, s.begin, s.end);
     if (!lane) return {s.begin, s.end};
     return {map.NewTime(*lane, s.begin), map.NewTime(*lane, s.end)};
+  }
+
+  /// A label of a fault that makes no step longer than the same re-timing without it would be wrong: hidden behind
+  /// waits, or too small for the clock of a trace.
+  base::Status CheckEffect() const {
+    if (plant_.fault == "none") return {};
+    const retime::Times control = retime::Replay(run_.store, run_.trees, graph_);
+    const retime::TimeMap with(run_.store, graph_, times_);
+    const retime::TimeMap without(run_.store, graph_, control);
+    std::set<uint32_t> indices;
+    for (const uint32_t step : planted_.steps) indices.insert(run_.trees.steps[step].index);
+    for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) {
+      if (indices.count(run_.trees.steps[s].index) == 0) continue;
+      const Interval changed = Moved(with, s);
+      const Interval same = Moved(without, s);
+      if ((changed.end - changed.begin) - (same.end - same.begin) >= base::kMicro) return {};
+    }
+    return base::Error{base::Code::kUsage,
+                       "this makes no step longer by a microsecond; take more of it, other steps or another place, or "
+                       "--fault none for a control"};
   }
 
   void MoveLabel() {
@@ -197,7 +218,7 @@ class Maker {
                        {"fault_class", trace::Name(label.fault)},
                        {"accept_classes", std::move(accepted)},
                        {"fault_kind", label.kind},
-                       {"stack", label.stack},
+                       {"stack", OrNull(label.stack)},
                        {"source", "retimed"},
                        {"world_size", label.world_size},
                        {"culprit", CulpritJson()},

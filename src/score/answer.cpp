@@ -146,6 +146,10 @@ Json ToJson(const Answer& answer) {
           {"peak_bytes", OrNull(answer.peak_bytes)}};
 }
 
+std::string ToLine(const Answer& answer) {
+  return ToJson(answer).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
+}
+
 Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
   Answer answer;
   answer.name = name;

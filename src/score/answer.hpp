@@ -47,6 +47,9 @@ struct Answer {
 base::Result<Answer> ReadAnswer(const std::string& path);
 nlohmann::ordered_json ToJson(const Answer& answer);
 
+/// The same as one line; names that are no UTF-8 are made so.
+std::string ToLine(const Answer& answer);
+
 /// TELLER's own verdict as an answer. "cannot tell" abstains.
 Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name);
 

@@ -1,5 +1,6 @@
 #include "score/method.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -7,10 +8,12 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <set>
 
+#include "base/guard.hpp"
 #include "score/json_file.hpp"
 
 namespace teller::score {
@@ -103,7 +106,12 @@ base::Result<std::string> WriteTask(const std::string& work, const std::string& 
                      {"train", std::move(train)},
                      {"test", asked}};
   const std::string path = fs::absolute(fs::path(folder) / "task.json").string();
-  TELLER_TRY(WriteText(path, task.dump(1) + "\n"));
+  try {
+    TELLER_TRY(WriteText(path, task.dump(1) + "\n"));
+  } catch (const Json::type_error&) {
+    return base::Error{base::Code::kUsage, "this name is no UTF-8, so a method cannot be told it; name another folder",
+                       path};
+  }
   return path;
 }
 
@@ -113,9 +121,12 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::s
   for (const std::string& task : tasks) words.push_back(task.c_str());
   words.push_back(nullptr);
   const auto begin = std::chrono::steady_clock::now();
-  const pid_t child = fork();
+  const pid_t child = base::StartGuarded();
   if (child == 0) {
-    dup2(STDERR_FILENO, STDOUT_FILENO);  // results are files; what a method prints is talk
+    dup2(STDERR_FILENO, STDOUT_FILENO);               // results are files; what a method prints is talk
+    const int nothing = open("/dev/null", O_RDONLY);  // a group of its own gets no words from a terminal
+    if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+    for (const int number : {SIGPIPE, SIGXFSZ}) std::signal(number, SIG_DFL);
     execv("/bin/sh", const_cast<char* const*>(words.data()));
     _exit(127);
   }
@@ -126,6 +137,7 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::s
   rusage usage{};
   while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
+  base::EndGuarded(child);
   MethodRun run;
   run.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
   run.peak_bytes = int64_t{usage.ru_maxrss} * 1024;

@@ -16,6 +16,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/guard.hpp"
 #include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "engine/engine.hpp"
@@ -101,7 +102,7 @@ base::Status ReadCase(const Truth& truth, const std::string& name, const Prepare
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     answer.peak_bytes = int64_t{usage.ru_maxrss} * 1024;
-    TELLER_TRY(WriteText((fs::path(options.answers) / (name + ".json")).string(), ToJson(answer).dump() + "\n"));
+    TELLER_TRY(WriteText((fs::path(options.answers) / (name + ".json")).string(), ToLine(answer)));
   }
   TELLER_TRY(SaveFeatures(*run, FeaturesPath(options.work, name), options.steps_only));
   std::error_code error;
@@ -112,6 +113,9 @@ base::Status ReadCase(const Truth& truth, const std::string& name, const Prepare
 fs::path ProblemPath(const PrepareOptions& options, const std::string& name) {
   return fs::path(options.work) / "problems" / name;
 }
+
+/// Exit status of a reading that failed and could not write down why.
+constexpr int kUnsaid = 2;
 
 [[noreturn]] void Child(const Truth& truth, const std::string& name, const PrepareOptions& options) {
   if (options.timeout_s > 0) alarm(options.timeout_s);
@@ -130,7 +134,7 @@ fs::path ProblemPath(const PrepareOptions& options, const std::string& name) {
   } catch (const std::exception& error) {
     problem = error.what();
   }
-  if (status != 0 && !WriteText(ProblemPath(options, name).string(), problem).ok()) status = 2;
+  if (status != 0 && !WriteText(ProblemPath(options, name).string(), problem).ok()) status = kUnsaid;
   _exit(status);
 }
 
@@ -148,6 +152,8 @@ std::string ProblemOf(int status, const PrepareOptions& options, const std::stri
     return fmt::format("took longer than {} s", options.timeout_s);
   if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
   const std::string text = WrittenProblem(options, name);
+  if (text.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kUnsaid)
+    return "what came of it cannot be written: no space, or no permission";
   return text.empty() ? fmt::format("ended with status {}", WEXITSTATUS(status)) : text;
 }
 
@@ -205,7 +211,7 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
   while (next < cases.size() || !running.empty()) {
     if (next < cases.size() && running.size() < workers) {
       out[next].name = names[next];
-      const pid_t child = fork();
+      const pid_t child = base::StartGuarded();
       if (child == 0) Child(cases[next], names[next], options);
       if (child > 0) {
         running[child] = next++;
@@ -220,6 +226,7 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
     const pid_t ended = waitpid(-1, &status, 0);
     const auto it = running.find(ended);
     if (it == running.end()) continue;
+    base::EndGuarded(ended);
     Prepared& prepared = out[it->second];
     prepared.problem = ProblemOf(status, options, prepared.name);
     running.erase(it);

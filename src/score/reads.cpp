@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "report/printable.hpp"
 #include "score/json_file.hpp"
 
 namespace teller::score {
@@ -36,7 +37,7 @@ std::string Stamp(const std::string& folder) {
 std::string Whole(const std::string& folder) {
   std::error_code error;
   const fs::path path = fs::canonical(folder, error);
-  return error ? folder : path.string();
+  return report::ValidUtf8(error ? folder : path.string());
 }
 
 }  // namespace
@@ -70,7 +71,8 @@ base::Status NoteReads(const std::string& folder, const std::vector<Truth>& case
   Json list = Json::array();
   for (size_t i = 0; i < cases.size(); ++i)
     list.push_back({{"folder", Whole(cases[i].folder)}, {"name", names[i]}, {"stamp", Stamp(cases[i].folder)}});
-  return WriteText(ListPath(folder), Json{{"cases", std::move(list)}}.dump(1) + "\n");
+  return WriteText(ListPath(folder),
+                   Json{{"cases", std::move(list)}}.dump(1, ' ', true, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace teller::score

@@ -10,6 +10,7 @@
 
 #include "base/rng.hpp"
 #include "inject/check.hpp"
+#include "inject/draft.hpp"
 #include "score/json_file.hpp"
 #include "score/reads.hpp"
 
@@ -50,20 +51,19 @@ class Scorer {
       Compare(score);
       scores_.methods.push_back(std::move(score));
     }
+    TELLER_TRY(CheckAnswers());
     scores_.wall_ns = Since(begin);
     return std::move(scores_);
   }
 
  private:
   base::Status ReadCases() {
-    for (const std::string& root : scores_.options.roots) {
-      auto found = inject::FindCases(root);
-      if (!found) return found.error();
-      for (const std::string& folder : *found) {
-        auto truth = ReadTruth(folder);
-        if (!truth) return truth.error();
-        scores_.cases.push_back(std::move(*truth));
-      }
+    const auto found = inject::FindCases(scores_.options.roots);
+    if (!found) return found.error();
+    for (const std::string& folder : *found) {
+      auto truth = ReadTruth(folder);
+      if (!truth) return truth.error();
+      scores_.cases.push_back(std::move(*truth));
     }
     scores_.names = NeutralNames(scores_.cases.size(), scores_.options.seed);
     say_(fmt::format("{} cases", scores_.cases.size()));
@@ -97,7 +97,15 @@ class Scorer {
     const auto begin = std::chrono::steady_clock::now();
     const auto taken = TakeReads(methods);
     if (!taken) return taken.error();
-    PrepareOptions options{.work = Reads(),
+    std::optional<inject::Draft> reads;
+    if (!*taken && !scores_.options.reads.empty()) {
+      std::error_code ignored;
+      fs::remove(Reads(), ignored);  // an empty folder; another is none of ours, and refused
+      auto made = inject::Draft::Make(Reads());
+      if (!made) return made.error();
+      reads.emplace(std::move(*made));
+    }
+    PrepareOptions options{.work = reads ? reads->path().string() : Reads(),
                            .answers = {},
                            .workers = scores_.options.workers,
                            .timeout_s = scores_.options.timeout_s,
@@ -117,7 +125,10 @@ class Scorer {
       auto prepared = PrepareCases(scores_.cases, scores_.names, options);
       if (!prepared) return prepared.error();
       prepared_ = std::move(*prepared);
-      if (!scores_.options.reads.empty()) TELLER_TRY(NoteReads(Reads(), scores_.cases, scores_.names));
+      if (reads) {
+        TELLER_TRY(NoteReads(reads->path().string(), scores_.cases, scores_.names));
+        TELLER_TRY(reads->Keep());
+      }
     }
     for (size_t i = 0; i < prepared_.size(); ++i) {
       if (!prepared_[i].problem.empty())
@@ -228,7 +239,7 @@ class Scorer {
     if (!answer->wall_ns) answer->wall_ns = run.wall_ns / static_cast<int64_t>(asked);
     if (!answer->peak_bytes) answer->peak_bytes = run.peak_bytes;
     const std::string kept = (fs::path(Answers(score.method.name)) / (scores_.names[index] + ".json")).string();
-    if (const auto written = WriteText(kept, ToJson(*answer).dump() + "\n"); !written.ok())
+    if (const auto written = WriteText(kept, ToLine(*answer)); !written.ok())
       score.problems.push_back(written.error().Text());
   }
 
@@ -237,12 +248,26 @@ class Scorer {
     for (const uint32_t i : scores_.asked) {
       const auto answer = ReadAnswer((fs::path(Answers(score.method.name)) / (scores_.names[i] + ".json")).string());
       truths.push_back(&scores_.cases[i]);
+      score.unanswered += !answer;
       score.judged.push_back(Judge(scores_.cases[i], prepared_[i].steps, answer ? &*answer : nullptr));
     }
     const TableOptions options{.resamples = scores_.options.resamples, .seed = scores_.options.seed};
     score.tables = MakeTables(score.method.name, truths, score.judged, options);
     score.losses = GroupLosses(truths, score.judged);
     score.necessity = CompareNecessity(truths, score.judged, options);
+  }
+
+  /// Figures of no answer at all would look like those of bad ones.
+  base::Status CheckAnswers() const {
+    std::string why;
+    for (const MethodScore& score : scores_.methods) {
+      if (score.unanswered < scores_.asked.size()) return {};
+      if (why.empty() && !score.problems.empty()) why = score.method.name + ": " + score.problems.front();
+    }
+    if (why.empty() && !scores_.problems.empty()) why = scores_.problems.front();
+    return base::Error{
+        .code = base::Code::kNotFound,
+        .message = "nothing to score: no method answered a case" + (why.empty() ? "" : " (" + why + ")")};
   }
 
   const std::string& folder_;
@@ -256,6 +281,22 @@ class Scorer {
 base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder,
                                 const std::function<void(const std::string&)>& say) {
   return Scorer(options, folder, say).Run();
+}
+
+std::string LostText(const Scores& scores) {
+  std::string text;
+  const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
+  if (!scores.problems.empty())
+    add(fmt::format("{} of {} cases not read", scores.problems.size(), scores.cases.size()));
+  for (const MethodScore& method : scores.methods) {
+    if (method.unanswered > 0) {
+      add(fmt::format("{} gave no answer to {} of {} cases", method.method.name, method.unanswered,
+                      scores.asked.size()));
+    } else if (!method.problems.empty()) {
+      add(method.method.name + " failed after its answers");
+    }
+  }
+  return text.empty() ? text : text + "; scores.txt says why";
 }
 
 }  // namespace teller::score

@@ -33,6 +33,7 @@ struct MethodScore {
   std::vector<Table> tables;
   std::vector<Loss> losses;
   std::vector<Necessity> necessity;
+  size_t unanswered = 0;              ///< of the asked cases
   std::vector<std::string> problems;  ///< folds in which it failed, answers that could not be read
   nlohmann::ordered_json remarks;     ///< by fold: what it says of its search; null when it says nothing
   int64_t wall_ns = 0;                ///< of outside commands, all folds
@@ -52,8 +53,12 @@ struct Scores {
 };
 
 /// Reads the cases, prepares neutral copies, lets every method answer, compares. Answers stay in
-/// `folder`/answers/METHOD. `say` gets one line a stage. Errors: those of the stages; kNotFound without a case.
+/// `folder`/answers/METHOD. `say` gets one line a stage. Errors: those of the stages; kNotFound without a case or an
+/// answer.
 base::Result<Scores> ScoreCases(const ScoreOptions& options, const std::string& folder,
                                 const std::function<void(const std::string&)>& say);
+
+/// One line that counts what was lost: cases that could not be read, answers that did not come. Empty when nothing was.
+std::string LostText(const Scores& scores);
 
 }  // namespace teller::score

@@ -65,10 +65,15 @@ Json ToJson(const MethodScore& m) {
                          {"candidates", n.candidates},
                          {"candidates_right", n.candidates_right}});
   }
-  return {{"name", m.method.name},       {"command", m.method.command.empty() ? Json(nullptr) : Json(m.method.command)},
-          {"wall_ns", m.wall_ns},        {"problems", m.problems},
-          {"remarks", m.remarks},        {"tables", std::move(tables)},
-          {"losses", std::move(losses)}, {"necessity", std::move(necessity)}};
+  return {{"name", m.method.name},
+          {"command", m.method.command.empty() ? Json(nullptr) : Json(m.method.command)},
+          {"wall_ns", m.wall_ns},
+          {"problems", m.problems},
+          {"unanswered", m.unanswered},
+          {"remarks", m.remarks},
+          {"tables", std::move(tables)},
+          {"losses", std::move(losses)},
+          {"necessity", std::move(necessity)}};
 }
 
 }  // namespace

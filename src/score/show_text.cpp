@@ -60,6 +60,9 @@ std::string Head(const Scores& scores) {
   }
   for (const std::string& problem : scores.problems) text += "not read: " + report::Printable(problem) + "\n";
   for (const MethodScore& method : scores.methods) {
+    if (method.unanswered > 0)
+      text +=
+          fmt::format("{}: no answer to {} of {} cases\n", method.method.name, method.unanswered, scores.asked.size());
     for (size_t i = 0; i < method.problems.size() && i < 5; ++i)
       text += report::Printable(method.method.name + ": " + method.problems[i]) + "\n";
     if (method.problems.size() > 5)

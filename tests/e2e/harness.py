@@ -86,6 +86,15 @@ class Case(unittest.TestCase):
         self.assertIn(says, text)
         return text
 
+    def small_disk(self, size="1m"):
+        """A disk of its own for the test, or a loud skip."""
+        disk = self.folder / "disk"
+        disk.mkdir()
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], capture_output=True).returncode:
+            self.skipTest("no permission to mount a small disk")
+        self.addCleanup(subprocess.run, ["umount", str(disk)], check=False)
+        return disk
+
     def needs(self, path):
         """A path below ../shared, or a loud skip."""
         full = SHARED / path

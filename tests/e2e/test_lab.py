@@ -87,6 +87,18 @@ class Retime(Case):
                             (("--fault", "straggler", "--scale", "1"), "changes nothing"),
                             (("--fault", "slow-operator", "--op", "aten::mm", "--scale", "1"), "changes nothing"),
                             (("--fault", "pause", "--length", "0ms"), "changes nothing"),
+                            (("--fault", "straggler", "--scale", "1.0000001"), "no step longer"),
+                            (("--fault", "pause", "--length", "10ns"), "no step longer"),
+                            (("--fault", "pause", "--scale", "2"), "--fault pause has no --scale"),
+                            (("--fault", "straggler", "--length", "1ms"), "--fault straggler has no --length"),
+                            (("--fault", "straggler", "--op", "aten::mm"), "--fault straggler has no --op"),
+                            (("--fault", "slow-operator", "--op", "aten::mm", "--peer", 1), "--fault slow-operator has no --peer"),
+                            (("--fault", "none", "--scale", 2), "--fault none has no --scale"),
+                            (("--fault", "none", "--rank", 1), "--fault none has no --rank"),
+                            (("--fault", "straggler", "--seed", -1), "whole number from 0"),
+                            (("--fault", "straggler", "--rank", -1), "whole number from 0"),
+                            (("--fault", "straggler", "--first-step", "1e3"), "whole number from 0"),
+                            (("--fault", "straggler", "--last-step", 2**32), "whole number from 0"),
                             (("--fault", "slow-link", "--rank", 0, "--peer", 0), "two ends")):
             with self.subTest(args=args):
                 message, _ = self.retime(DEMO, *args, status=2)
@@ -103,6 +115,28 @@ class Retime(Case):
         done = teller("lab", "retime", DEMO, "-o", "/proc/case", "--fault", "straggler")
         self.assertEqual(done.returncode, 2)
         self.assertIn(b"cannot be written", done.stderr)
+
+
+    def test_a_full_disk_leaves_nothing(self):
+        disk = self.small_disk()
+        self.fails("lab", "retime", DEMO, "-o", disk / "case", "--fault", "straggler", says="cannot be written")
+        self.assertEqual(list(disk.iterdir()), [])
+
+    def test_odd_runs_and_places_are_one_line(self):
+        (self.folder / "empty").mkdir()
+        (self.folder / "loop").symlink_to("loop")
+        (self.folder / "nowhere").symlink_to("gone")
+        (self.folder / "file").write_text("")
+        out = self.folder / "out"
+        for run, place, says in ((self.folder / "gone", out, "gone"), (self.folder / "empty", out, "empty"), (self.folder / "loop", out, "loop"),
+                                 (DEMO, self.folder / "nowhere", "is there already"), (DEMO, self.folder / "loop", "is there already"),
+                                 (DEMO, self.folder / "file/case", "cannot be written"), (DEMO, "-", "name the folder"), (DEMO, self.folder / ("x" * 300), "cannot be written")):
+            with self.subTest(run=run, place=place):
+                self.fails("lab", "retime", run, "-o", place, "--fault", "straggler", says=says)
+        done = teller("lab", "retime", DEMO, "-q", "-o", str(self.folder) + "/a/b\udcff/", "--fault", "straggler")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(os.fsencode(self.folder / "a"))), [b"b\xff"])
+        self.assertEqual(teller("lab", "check", self.folder / "a").returncode, 0)
 
 
 class Check(Case):
@@ -128,6 +162,9 @@ class Check(Case):
                 ("spans", {"visible_in": ["trace", "spans"]}, 'visible in "spans", but the file for it is missing'),
                 ("rank", {"culprit": {"rank": 3, "layer": "op"}}, "names rank 3, but the run has 3 ranks"),
                 ("line", {"culprit": {"rank": 2, "layer": "op", "log_record": "nobody says this"}}, 'no log has the labelled line "nobody says this"'),
+                ("empty", {"culprit": {"rank": 2, "layer": "op", "log_record": ""}}, '"log_record" holds an empty text'),
+                ("nameless", {"fault_kind": ""}, '"fault_kind" holds an empty text'),
+                ("nowhere", {"visible_in": []}, '"visible_in" of a fault has no place'),
                 ("victim", {"victims": [7]}, "names rank 7, but the run has 3 ranks"),
                 ("culprit", control, "a culprit on a case that is no fault")):
             with self.subTest(name):
@@ -137,7 +174,7 @@ class Check(Case):
                 lines = done.stdout.decode().splitlines()
                 self.assertEqual(len(lines), 2, lines)
                 self.assertIn(words, lines[0])
-                self.assertIn(name, lines[0])
+                self.assertTrue(lines[0].startswith(f"{self.folder / name / 'label.json'}: "), lines[0])
                 self.assertEqual(lines[1], "1 case checked, 1 with problems")
         self.assertEqual(teller("lab", "check", self.folder / "right").returncode, 0)
 
@@ -152,6 +189,31 @@ class Check(Case):
         self.assertTrue(any("a culprit on a case that is no fault" in line for line in lines))
         self.assertTrue(any("no input beside the label" in line for line in lines))
         self.assertTrue(any("no JSON object" in line for line in lines))
+
+    def test_every_line_names_a_file_before_a_colon(self):
+        self.case("right")
+        for name, content in (("large", b" " * (4 << 20) + b"{}"), ("text", b"\xff\xfe"), ("deep", b"[" * 100_000)):
+            self.write(f"{name}/label.json", content)
+        (self.folder / "gone").mkdir()
+        (self.folder / "gone/label.json").symlink_to("label.json")
+        shutil.copytree(self.folder / "right", self.folder / "bare", ignore=lambda *_: ["traces", "logs"])
+        shutil.copytree(self.folder / "right", self.folder / "broken", ignore=lambda *_: ["traces", "logs"])
+        self.write("broken/traces/rank0.json", "{")
+        done = teller("lab", "check", self.folder)
+        self.assertEqual((done.returncode, done.stderr), (2, b""))
+        lines = done.stdout.decode().splitlines()
+        self.assertEqual(lines[-1], "7 cases checked, 6 with problems")
+        for line in lines[:-1]:
+            file, colon, what = line.partition(": ")
+            self.assertTrue(colon and os.path.lexists(file) and what.strip(), line)
+
+    def test_drafts_are_no_cases_and_a_case_named_twice_is_one(self):
+        self.case("cases/right")
+        for draft in ("cases/.right.partial-7", "cases/set.part/case-00001"):
+            self.write(f"{draft}/label.json", "{")
+        (self.folder / "again").symlink_to(self.folder / "cases")
+        done = teller("lab", "check", self.folder / "cases", self.folder / "again", self.folder / "cases/right")
+        self.assertEqual((done.returncode, done.stdout), (0, b"1 case checked, 0 with problems\n"))
 
     def test_no_case_is_an_error(self):
         done = teller("lab", "check", self.folder)

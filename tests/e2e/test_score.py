@@ -4,13 +4,15 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 import unittest
 
 import jsonschema
-from harness import DEMO, ROOT, SHARED, BASE_NS, Case, span, teller, trace
+from harness import BASE_NS, DEMO, ROOT, SHARED, TELLER, Case, span, teller, trace
 
 SCHEMA = json.loads((ROOT / "docs/reference/teller.scores-1.schema.json").read_text())
 ANSWER_SCHEMA = json.loads((ROOT / "docs/reference/teller.answer-1.schema.json").read_text())
@@ -111,18 +113,113 @@ class Score(Case):
             def say(name, i):
                 return [None, "{", {"status": "perhaps"}, {"status": "normal", "case": "other"}, {"status": "abstained"}][i]
             """)
-        scores, _, done = self.score("--method", method)
+        scores, _, done = self.score("--method", method, status=(3,))
         self.assertAlmostEqual(self.figures(scores, "own")["answered"], 0.2)
+        self.assertEqual(scores["methods"][0]["unanswered"], 4)
+        self.assertIn(b"own: no answer to 4 of 5 cases\n", done.stdout)
+        self.assertEqual(done.stderr.splitlines()[-1], b"teller: own gave no answer to 4 of 5 cases; scores.txt says why")
         self.assertAlmostEqual(self.figures(scores, "own")["abstained"], 0.2)
         self.assertEqual(len(scores["methods"][0]["problems"]), 3)
         self.assertEqual(self.figures(scores, "own")["right"], 0)
 
     def test_a_method_that_dies_costs_only_its_answers(self):
         self.make_cases()
-        scores, _, done = self.score("--method", "teller", "--method", "own=false")
+        scores, _, done = self.score("--method", "teller", "--method", "own=false", status=(3,))
         self.assertEqual(self.figures(scores, "own")["answered"], 0)
         self.assertEqual(self.figures(scores, "teller")["answered"], 1)
         self.assertIn("ended with status 1", scores["methods"][1]["problems"][0])
+        self.assertEqual([m["unanswered"] for m in scores["methods"]], [0, 5])
+
+    def test_a_method_that_fails_behind_its_answers_is_no_success(self):
+        self.make_cases()
+        name = self.method("""
+            import atexit
+            atexit.register(os._exit, 4)
+            def say(name, i):
+                return {"status": "normal", "confidence": 0.5}
+            """)
+        scores, _, done = self.score("--method", name, status=(3,))
+        self.assertEqual(scores["methods"][0]["unanswered"], 0)
+        self.assertIn(b"own failed after its answers", done.stderr)
+
+    def test_where_nobody_answers_there_is_nothing_to_score(self):
+        self.make_cases()
+        out = self.folder / "out"
+        self.fails("lab", "score", self.folder / "cases", "-q", "-o", out, "--method", "own=false", "--method", "other=true",
+                   says="no method answered a case (own: all: ended with status 1)")
+        self.assertFalse(out.exists() or out.with_name("out.part").exists())
+
+    def test_a_case_that_is_named_twice_counts_once(self):
+        self.make_case("calm", set())
+        self.make_case("slow", {4})
+        (self.folder / "cases/again").symlink_to(self.folder / "cases/slow")
+        out = self.folder / "out"
+        done = teller("lab", "score", self.folder / "cases", self.folder / "cases/slow", self.folder / "cases/again", "-o", out, "--resamples", 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads((out / "scores.json").read_text())["cases_read"], 2)
+
+    def test_a_full_disk_leaves_nothing(self):
+        self.make_cases()
+        for size in ("4k", "40k", "120k"):
+            with self.subTest(size):
+                disk = self.small_disk(size)
+                self.fails("lab", "score", self.folder / "cases", "-q", "-o", disk / "out", "--method", "teller", says="cannot be written")
+                self.assertEqual(list(disk.iterdir()), [])
+                subprocess.run(["umount", disk], check=True)
+                disk.rmdir()
+
+    def test_names_that_are_no_text_are_scored_or_refused(self):
+        self.make_case("calm", set())
+        os.rename(self.folder / "cases/calm", self.folder / "cases/b\udcff")
+        done = teller("lab", "score", self.folder / "cases", "-q", "-o", self.folder / "out", "--method", "teller")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        json.loads((self.folder / "out/scores.json").read_text())
+        self.fails("lab", "score", self.folder / "cases", "-q", "-o", str(self.folder / "o\udcff"), "--method", "own=true", says="no UTF-8")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["cases", "out"])
+
+    def sleeping(self):
+        """A method that starts a child in its group and waits."""
+        code = "import os, pathlib, subprocess, sys, time\nchild = subprocess.Popen(['sleep', '600'])\n"
+        code += f"pathlib.Path({str(self.folder / 'pids')!r}).write_text(f'{{os.getpid()}} {{child.pid}}')\ntime.sleep(600)\n"
+        return f"own={sys.executable} {self.write('sleep.py', code)}"
+
+    def test_a_scorer_that_is_stopped_leaves_neither_processes_nor_files(self):
+        self.make_case("calm", set())
+        alive = lambda pid: pathlib.Path(f"/proc/{pid}/stat").exists() and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+            with self.subTest(number):
+                (self.folder / "pids").unlink(missing_ok=True)
+                run = subprocess.Popen([TELLER, "lab", "score", self.folder / "cases", "-q", "-o", self.folder / "out", "--method", self.sleeping()],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+                self.addCleanup(run.stderr.close)
+                until = time.monotonic() + 60
+                while not ((self.folder / "pids").exists() and (pids := (self.folder / "pids").read_text().split())):
+                    self.assertLess(time.monotonic(), until)
+                    time.sleep(0.02)
+                self.assertTrue((self.folder / "out.part").is_dir())
+                run.send_signal(number)
+                status = run.wait(timeout=60)
+                if number == signal.SIGKILL:
+                    self.assertEqual(status, -number)
+                    while (self.folder / "out.part").exists() or any(map(alive, pids)):
+                        self.assertLess(time.monotonic(), until)
+                        time.sleep(0.02)
+                else:
+                    self.assertEqual((status, run.stderr.read()), (2, b"teller: interrupted; nothing was kept\n"))
+                self.assertFalse((self.folder / "out.part").exists() or (self.folder / "out").exists())
+                self.assertFalse(any(map(alive, pids)))
+
+    def test_what_a_method_leaves_running_ends_with_it(self):
+        self.make_case("calm", set())
+        code = f"import pathlib, subprocess\npathlib.Path({str(self.folder / 'pids')!r}).write_text(str(subprocess.Popen(['sleep', '600']).pid))\n"
+        done = teller("lab", "score", self.folder / "cases", "-o", self.folder / "out", "--method", "teller", "--method",
+                      f"own={sys.executable} {self.write('leave.py', code)}")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        pid = (self.folder / "pids").read_text()
+        until = time.monotonic() + 20
+        while pathlib.Path(f"/proc/{pid}").exists() and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text():
+            self.assertLess(time.monotonic(), until)
+            time.sleep(0.02)
 
     def test_lessons_tell_truth_and_shuffled_ones_do_not(self):
         self.make_cases()
@@ -248,7 +345,16 @@ class Score(Case):
                             (("-o", out, "--split", "thirds"), "no split is called"),
                             (("-o", out, "--split", "seed:2"), "no share"),
                             (("-o", self.folder / "cases"), "is there already"),
-                            (("-o", "/proc/out"), "cannot be made"),
+                            (("-o", "/proc/out"), "cannot be written"),
+                            (("-o", out, "--seed", "-1"), "whole number from 0"),
+                            (("-o", out, "--seed", "9223372036854775808"), "whole number from 0"),
+                            (("-o", out, "--seed", "010"), "whole number from 0"),
+                            (("-o", out, "--resamples", "-1"), "whole number from 0"),
+                            (("-o", out, "--timeout", "0"), "whole number from 1"),
+                            (("-o", out, "--timeout", "nan"), "whole number from 1"),
+                            (("-o", out, "--threads", "-2"), "whole number from 0"),
+                            (("-o", out, "--split", "folds:-1"), "no number of folds"),
+                            (("-o", out, "--split", "seed:nan"), "no share"),
                             ((), "name the folder")):
             with self.subTest(args=args):
                 self.fails("lab", "score", self.folder / "cases", "-q", *args, says=words)
@@ -278,7 +384,9 @@ class RetimedSet(Case):
             self.assertEqual(done.returncode, 0, done.stderr)
         labels = [{p.parent.name: json.loads(p.read_text()) for p in (self.folder / n).glob("*/label.json")} for n in ("a", "b")]
         self.assertEqual(labels[0], labels[1])
-        self.assertEqual(len(labels[0]), 5)
+        # What makes no step longer is not made, and that is said.
+        self.assertEqual((len(labels[0]), done.stderr.count("not made")), (4, 1), done.stderr)
+        self.assertIn("4 cases of 1 runs", done.stdout)
         self.assertEqual(teller("lab", "check", self.folder / "a").returncode, 0)
 
 

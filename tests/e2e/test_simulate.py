@@ -4,8 +4,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
+import time
 import unittest
 
 import jsonschema
@@ -214,8 +216,8 @@ class Simulate(Case):
 
     def twins(self, engine, fault, healthy, seed, *more):
         """A run at full magnitude and the healthy one with the same seed."""
-        make = lambda kind: self.simulate("--engine", engine, "--ranks", 2, "--fault", kind, "--magnitude", 1, "--seed", seed, *more, name=f"{engine}-{kind}-{seed}")
-        return make(fault) / "case-00001", make(healthy) / "case-00001"
+        make = lambda kind, *full: self.simulate("--engine", engine, "--ranks", 2, "--fault", kind, *full, "--seed", seed, *more, name=f"{engine}-{kind}-{seed}")
+        return make(fault, "--magnitude", 1) / "case-00001", make(healthy) / "case-00001"
 
     def test_a_run_and_its_healthy_twin_get_the_same_requests(self):
         for fault, healthy in (("sched-stall", "none"), ("kv-transfer", "disaggregation")):
@@ -328,8 +330,32 @@ class Simulate(Case):
         self.assertIn("no 3 equal stages", self.refuse("--engine", "vllm", "--ranks", 4, "--pipeline", 3))
         self.assertIn("not modelled together with a pipeline", self.refuse("--engine", "vllm", "--ranks", 2, "--pipeline", 2, "--fault", "spec-collapse"))
         self.assertIn("12 ranks of a stage", self.refuse("--engine", "vllm", "--ranks", 24, "--pipeline", 2))
-        self.assertIn("magnitude", self.refuse("--engine", "vllm", "--magnitude", 2))
+        self.assertIn("magnitude", self.refuse("--engine", "vllm", "--fault", "kv-pressure", "--magnitude", 2))
+        for kind in ("none", "burst", "shutdown", "oom", "profiler"):
+            self.assertIn(f"{kind} is the same at every magnitude", self.refuse("--engine", "vllm", "--fault", kind, "--magnitude", 0.5))
+        for option, values in (("--seed", (-1, 2**63, "1.5", "nan", "")), ("--ranks", (0, -1, 4097)), ("--pipeline", (0, 7)), ("--count", (0, 10**7)), ("--steps", (7, "x")),
+                               ("--threads", (-1, 1025)), ("--magnitude", (-1, "nan", 2)), ("--lost-events", (-0.1, "nan")), ("--late-lines", (1.1, "inf"))):
+            for value in values:
+                self.assertIn(option, self.refuse("--engine", "vllm", f"{option}={value}"))
         self.assertIn("-o", teller("lab", "simulate", "--engine", "vllm").stderr.decode())
+
+    def test_one_that_is_stopped_leaves_nothing(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            run = subprocess.Popen([TELLER, "lab", "simulate", "--engine", "vllm", "--ranks", "8", "--count", "2000", "-q", "-o", self.folder / "cases"],
+                                   stderr=subprocess.PIPE)
+            self.addCleanup(run.stderr.close)
+            until = time.monotonic() + 60
+            while not list(self.folder.glob("cases.part/*/traces/*")):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.02)
+            run.send_signal(number)
+            status = run.wait()
+            if number == signal.SIGTERM:
+                self.assertEqual((status, run.stderr.read()), (2, b"teller: interrupted; nothing was kept\n"))
+            while number == signal.SIGKILL and list(self.folder.iterdir()):
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.02)
+            self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_folder_that_is_there_stays_as_it_is(self):
         folder = self.folder / "cases"

@@ -476,6 +476,11 @@ bool HasWindow(Kind kind) {
   }
 }
 
+bool HasMagnitude(const KindInfo& kind) {
+  return !IsDeath(kind.kind) && kind.fault != trace::FaultClass::kNotAFault &&
+         kind.fault != trace::FaultClass::kObserverEffect;
+}
+
 bool StepsAsUsual(Kind kind) {
   switch (kind) {
     case Kind::kSlowTokenizer:

@@ -77,11 +77,12 @@ struct KindInfo {
 
 const std::vector<KindInfo>& Kinds();
 
-bool HoldsLong(Kind kind);     ///< for most of the run, as queues, caches and clients need time
-bool IsDeath(Kind kind);       ///< comes after the recording and ends the run
-bool HasWindow(Kind kind);     ///< something begins and ends while the service runs
-bool NeedsPart(Kind kind);     ///< is about a part that a service may have besides: drafts, keys from elsewhere
-bool StepsAsUsual(Kind kind);  ///< each step does its usual work in its usual time
+bool HoldsLong(Kind kind);  ///< for most of the run, as queues, caches and clients need time
+bool IsDeath(Kind kind);    ///< comes after the recording and ends the run
+bool HasWindow(Kind kind);  ///< something begins and ends while the service runs
+bool NeedsPart(Kind kind);  ///< is about a part that a service may have besides: drafts, keys from elsewhere
+bool HasMagnitude(const KindInfo& kind);  ///< there is more or less of it: no look-alike, no death
+bool StepsAsUsual(Kind kind);             ///< each step does its usual work in its usual time
 
 /// The row that a kind's or a class's name asks for. Errors: kUsage: unknown; a class that is not built; an engine or
 /// number of ranks or stages that cannot have it.

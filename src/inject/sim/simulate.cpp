@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <mutex>
 
 #include "base/parallel.hpp"
+#include "inject/draft.hpp"
 #include "inject/sim/case_run.hpp"
 
 namespace teller::inject::sim {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -23,6 +21,8 @@ base::Result<std::vector<const KindInfo*>> Wanted(const SimulateOptions& options
   if (options.fault != "mix") {
     const auto kind = FindKind(options.fault, options.engine, options.ranks, options.stages);
     if (!kind) return kind.error();
+    if (options.magnitude && !HasMagnitude(**kind))
+      return Usage(fmt::format("{} is the same at every magnitude; leave --magnitude out", (*kind)->name));
     return std::vector<const KindInfo*>{*kind};
   }
   std::vector<const KindInfo*> kinds;
@@ -46,31 +46,14 @@ base::Status CheckRanks(const SimulateOptions& options) {
   return Usage(fmt::format("{} ranks make no whole replicas of 8; name 1 to 8, or a multiple of 8", options.ranks));
 }
 
-/// A folder that is gone unless it was kept.
-struct Draft {
-  fs::path path;
-  bool kept = false;
-  ~Draft() {
-    std::error_code error;
-    if (!kept) fs::remove_all(path, error);
-  }
-};
-
 }  // namespace
 
 base::Result<Simulated> Simulate(const SimulateOptions& options, const std::string& folder) {
   const auto kinds = Wanted(options);
   if (!kinds) return kinds.error();
   TELLER_TRY(CheckRanks(options));
-  std::error_code error;
-  if (fs::exists(folder, error)) return base::Error{base::Code::kUsage, "is there already; name a new folder", folder};
-  Draft draft{folder + ".part"};
-  if (fs::exists(draft.path, error))
-    return base::Error{base::Code::kUsage,
-                       "is left over from a run that was stopped, or another one is at work; remove it first",
-                       draft.path.string()};
-  if (!fs::create_directories(draft.path, error))
-    return base::Error{base::Code::kUnreadable, "cannot be written", draft.path.string()};
+  auto draft = Draft::Make(folder);
+  if (!draft) return draft.error();
   std::vector<uint64_t> seeds(options.count);
   base::Rng rng(options.seed);
   for (uint64_t& seed : seeds) seed = rng.Next();
@@ -84,16 +67,14 @@ base::Result<Simulated> Simulate(const SimulateOptions& options, const std::stri
     }
     const std::string name = fmt::format("case-{:05}", index + 1);
     CaseRun run(options, *(*kinds)[index % kinds->size()], seeds[index] >> 1);  // labels hold signed numbers
-    base::Status status = run.Make((draft.path / name).string(), name);
+    base::Status status = run.Make((draft->path() / name).string(), name);
     const std::lock_guard lock(mutex);
     if (!status.ok() && failed.ok()) failed = std::move(status);
     ++made.cases;
     made.trace_bytes += run.trace_bytes();
   });
   if (!failed.ok()) return failed.error();
-  fs::rename(draft.path, folder, error);
-  if (error) return base::Error{base::Code::kUnreadable, "cannot be written", folder};
-  draft.kept = true;
+  TELLER_TRY(draft->Keep());
   return made;
 }
 
