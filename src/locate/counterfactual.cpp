@@ -85,7 +85,16 @@ class Repair {
   /// Steps that nobody judges (the profiler's first one) have no normal to go back to, though a pause may touch them.
   bool HasNormal(uint32_t step) const { return Normal(step).expected.size() == Profile(step).slots.size(); }
 
+  /// Calls that are too many go, by making all of them shorter.
+  void MendCalls(uint32_t step) {
+    for (const Slot& slot : Profile(step).slots) {
+      if (slot.key.kind != claim_.slot.kind || slot.key.name != claim_.slot.name || slot.span == kNoSpan) continue;
+      changes_.spans.push_back({trace::SpanRow(slot.span), claim_.usual_calls / claim_.calls});
+    }
+  }
+
   void MendOperator(uint32_t step) {
+    if (claim_.calls > 0) return MendCalls(step);
     if (!HasNormal(step)) return;
     const auto& slots = Profile(step).slots;
     for (size_t k = 0; k < slots.size(); ++k) {

@@ -10,6 +10,7 @@
 
 #include "locate/device_calls.hpp"
 #include "locate/naming.hpp"
+#include "locate/pause_kind.hpp"
 
 namespace teller::locate {
 
@@ -23,6 +24,12 @@ constexpr trace::Nanos kSpinsFor = 800 * base::kMilli;  // a process that waits 
 
 constexpr std::string_view kCrowdedOut =
     "By host counters no processor was idle meanwhile and other programs had a good part of them: it waited for one.";
+constexpr std::string_view kThrottled =
+    "These pauses are alike and come in one step after the other, and by host counters it used a little of a processor "
+    "all the while: as under a quota.";
+constexpr std::string_view kTakingIn =
+    " No sequence of its own ran: it was between two requests, where it hardly ever is, and the other ranks waited for "
+    "it to begin the next one.";
 constexpr double kIrregular = 0.8;     // spread of gaps: work of one kind takes about the same each time
 constexpr double kStretchedToo = 1.2;  // times the usual
 
@@ -152,6 +159,7 @@ class Writer {
   }
 
   void SlowOperator() {
+    if (h_.calls > 0) return OftenCalled();
     const bool gpu = h_.slot.kind == SlotKey::Kind::kGpu;
     finding_.culprit.layer = gpu ? "kernel" : "op";
     const std::string_view why = gpu ? SlowKernel() : SlowOnTheHost();
@@ -179,6 +187,26 @@ class Writer {
         h_.rest_ratio < 1.35 ? "and the rest of the steps is as usual" : "far more than anything else in these steps",
         rest, Without());
     finding_.explanation += why;
+  }
+
+  /// An operator that this rank alone repeats.
+  void OftenCalled() {
+    Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.3}, {FaultClass::kHostCpuBound, 0.2}});
+    finding_.view = "horizontal";
+    finding_.culprit.layer = "op";
+    finding_.culprit.op = std::string(store_.name(h_.span));
+    finding_.culprit.module = ModuleAt(store_, h_.span);
+    const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
+    const std::string worst =
+        AddEvidence(Evidence::Kind::kSpan,
+                    fmt::format("one of the calls of {}{}, which take {} in this step and {} on the other ranks",
+                                finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
+                    h_.worst_begin, h_.span);
+    finding_.explanation = fmt::format(
+        "{} calls {}{} about {:.0f} times in each of {}, the other ranks of the same program {:.0f} times {}; in its "
+        "other steps it calls it as often as they do. Most other operators are called equally often, so it has no more "
+        "to compute than they. It explains {} of lost time.{}",
+        Who(), finding_.culprit.op, where, h_.calls, Steps(), h_.usual_calls, worst, Ms(h_.lost), Without());
   }
 
   /// Class of a kernel that takes longer. Returns what is to be said of it.
@@ -327,7 +355,14 @@ class Writer {
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
     const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
     const bool crowded = !own_work && time != HostTime::kCollecting && WasCrowdedOut();
-    if (crowded) {
+    const bool throttled =
+        !own_work && !crowded && time != HostTime::kCollecting && IsThrottled(scene_, h_, finding_.culprit.process);
+    const bool taking_in = h_.in_gap && !crowded && time != HostTime::kCollecting && IsTakingRequestsIn(scene_, h_);
+    if (taking_in && !own_work) {
+      Class(FaultClass::kPreForwardStall,
+            {{FaultClass::kHostCpuBound, 0.3}, {FaultClass::kRuntimePause, 0.2}, {FaultClass::kStragglerRank, 0.1}});
+      finding_.culprit.layer = "host";
+    } else if (crowded || throttled) {
       Class(FaultClass::kCpuStarved, {{FaultClass::kRuntimePause, 0.35}, {FaultClass::kHostCpuBound, 0.1}});
     } else if (own_work) {
       Class(FaultClass::kHostCpuBound, {{FaultClass::kRuntimePause, 0.3}, {FaultClass::kStragglerRank, 0.2}});
@@ -344,9 +379,13 @@ class Writer {
     finding_.explanation = fmt::format(
         "{} stands still {}: {} without progress {}{} where {} is normal {}. {} Before and after it the same work runs "
         "at its usual "
-        "speed, so neither an operator nor the load explains it.{}{}",
+        "speed, so neither an operator nor the load explains it.{}{}{}",
         finding_.culprit.process, h_.steps.size() <= 1 ? "once" : fmt::format("{} times", h_.steps.size()),
-        Ms(h_.worst), place, frame, Ms(h_.usual), worst, crowded ? kCrowdedOut : PauseReason(time), said, Without());
+        Ms(h_.worst), place, frame, Ms(h_.usual), worst,
+        crowded     ? kCrowdedOut
+        : throttled ? kThrottled
+                    : PauseReason(time),
+        taking_in ? kTakingIn : "", said, Without());
   }
 
   /// True when by host counters no processor was free for it: other programs had them, and it did not compute.
@@ -360,6 +399,7 @@ class Writer {
   /// Between two steps the scheduler has not asked for the next one, or the computing process has not begun it: host
   /// counters tell, where they are given. Returns what they say.
   std::string BlameForPause() {
+    if (OthersHadBegun(scene_, h_)) return " The other ranks had been told to begin the step and waited for it.";
     BlameScheduler();
     const std::string worker = ProcessName(store_, h_.process);
     if (scene_.witness == nullptr || worker == finding_.culprit.process) return {};

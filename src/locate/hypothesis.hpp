@@ -43,6 +43,8 @@ struct Hypothesis {
   Nanos worst = 0;                    ///< its length
   Nanos usual = 0;                    ///< what is normal there
   double rest_ratio = 1;              ///< how much everything else in these steps is stretched
+  double calls = 0;                   ///< slow operator that is called too often: so often in a step
+  double usual_calls = 0;             ///< and so often by the other ranks
   bool even = false;                  ///< starvation: all of a step is stretched alike, not here and there
   double spread = 0;                  ///< long gaps: how much they differ, as a share of the typical one
   double false_alarm = 1;             ///< probability of as much by chance in a healthy run

@@ -15,6 +15,7 @@
 #include "locate/missing.hpp"
 #include "locate/net_path.hpp"
 #include "locate/not_given.hpp"
+#include "locate/operator_calls.hpp"
 #include "locate/peer_shift.hpp"
 #include "locate/resources.hpp"
 #include "locate/saves.hpp"
@@ -181,6 +182,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
   for (auto& claim : SearchPeerShifts(scene)) claims.push_back(std::move(claim));
+  for (auto& claim : SearchOperatorCalls(scene)) claims.push_back(std::move(claim));
   for (auto& claim : SearchSlowSaves(scene)) claims.push_back(std::move(claim));
   NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "locate/late_start.hpp"
 #include "locate/saves.hpp"
 #include "tree/collectives.hpp"
 
@@ -333,6 +334,7 @@ bool GapIsStall(const std::vector<Step>& steps, size_t i) {
 std::vector<StepProfile> ProfileSteps(const trace::Store& store, const trace::Trees& trees) {
   const CommTable comm(store, trees);
   const HostCopies copies(store);
+  const std::vector<Nanos> late = LateStarts(trees);
   std::vector<StepProfile> profiles(trees.steps.size());
   for (uint32_t i = 0; i < trees.steps.size(); ++i) {
     StepProfile& profile = profiles[i];
@@ -349,6 +351,9 @@ std::vector<StepProfile> ProfileSteps(const trace::Store& store, const trace::Tr
       Nanos transfer = 0;
       comm.Overlap(step.process.value(), step.begin - std::max<Nanos>(0, step.gap_before), step.begin, wait, transfer);
       profile.gap = std::max<Nanos>(0, step.gap_before - wait - transfer);
+    } else if (late[i] > 0) {
+      profile.gap = late[i];
+      profile.late_start = true;
     }
   }
   MarkOpaque(trees, profiles);

@@ -43,6 +43,7 @@ struct StepProfile {
   Nanos comm_wait = 0;      ///< waiting for the last rank to arrive
   Nanos comm_transfer = 0;  ///< after that
   Nanos gap = 0;            ///< stall before the step while work was there; 0 when it may have been idle or saved
+  bool late_start = false;  ///< nothing ran through the gap, but the other ranks waited: only that part of it counts
   int64_t saved_bytes = 0;  ///< copied to the host in the gap before the step, where it is much
   uint64_t op_count = 0;
   bool uses_device = false;  ///< it launched work on a device

@@ -1,0 +1,165 @@
+#include "locate/operator_calls.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "locate/deviation.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+constexpr double kMany = 3.0;         // times the calls of whoever of the others makes most
+constexpr double kFewestExtra = 10;   // calls
+constexpr double kFelt = 0.1;         // of the step: less is nobody's trouble
+constexpr double kSameProgram = 0.6;  // of the step's operators are called equally often by all ranks
+constexpr size_t kFewestSteps = 3;    // with the extra calls, and without
+constexpr double kCalm = 0.9;         // of the other steps: the operator is called equally often by all ranks
+constexpr double kMostIndependent = 3;
+
+/// One operator's name in one step.
+struct Calls {
+  double count = 0;
+  Nanos total = 0;
+  std::vector<uint32_t> slots;  ///< in order
+};
+using CallsByName = std::map<uint32_t, Calls>;
+
+/// How often the ranks of a job call one operator in the same step.
+struct OverRanks {
+  double most = 0;
+  double second = 0;
+  double least = 0;
+  uint32_t step = 0;  ///< of whoever calls it most, index into Trees::steps
+};
+
+class Search {
+ public:
+  explicit Search(const Scene& scene) : scene_(scene) {
+    std::map<uint32_t, std::vector<uint32_t>> of_index;
+    for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
+      // The other ranks' same step is all that is needed: it may be the only one of its shape.
+      if (!scene.trees.steps[s].observer && !scene.profiles[s].opaque && scene.trees.steps[s].rank.has_value())
+        of_index[scene.trees.steps[s].index].push_back(s);
+    }
+    for (const auto& [index, steps] : of_index) {
+      if (steps.size() > 1 && TakenTogether(steps)) Compare(steps);
+    }
+  }
+
+  std::vector<Hypothesis> Run() const {
+    std::vector<Hypothesis> out;
+    for (const auto& [key, hits] : hits_) {
+      if (auto h = Test(key.second, hits)) out.push_back(std::move(*h));
+    }
+    return out;
+  }
+
+ private:
+  CallsByName CallsIn(uint32_t s) const {
+    CallsByName names;
+    const auto& slots = scene_.profiles[s].slots;
+    for (uint32_t k = 0; k < slots.size(); ++k) {
+      if (slots[k].key.kind != SlotKey::Kind::kOp || IsWaitingCall(scene_.store.name(slots[k].span))) continue;
+      Calls& calls = names[slots[k].key.name];
+      ++calls.count;
+      calls.total += slots[k].total;
+      calls.slots.push_back(k);
+    }
+    return names;
+  }
+
+  /// Steps of one number are one step of the job only where all run at some moment, and do the same.
+  bool TakenTogether(const std::vector<uint32_t>& steps) const {
+    const auto& all = scene_.trees.steps;
+    Nanos begin = all[steps.front()].begin;
+    Nanos end = all[steps.front()].end;
+    for (const uint32_t s : steps) {
+      begin = std::max(begin, all[s].begin);
+      end = std::min(end, all[s].end);
+      if (all[s].kind != all[steps.front()].kind) return false;
+    }
+    return begin < end;
+  }
+
+  void Compare(const std::vector<uint32_t>& steps) {
+    std::map<uint32_t, std::vector<std::pair<double, uint32_t>>> all;  // name -> calls, step
+    for (const uint32_t s : steps) {
+      for (const auto& [name, calls] : CallsIn(s)) all[name].emplace_back(calls.count, s);
+    }
+    size_t equal = 0;
+    std::map<uint32_t, OverRanks> names;
+    for (auto& [name, list] : all) {
+      std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+      OverRanks over{.most = list[0].first, .step = list[0].second};
+      if (list.size() == steps.size()) {
+        over.second = list[1].first;
+        over.least = list.back().first;
+      }
+      equal += over.most == over.least;
+      names.emplace(name, over);
+    }
+    const bool same_program = static_cast<double>(equal) >= kSameProgram * static_cast<double>(names.size());
+    for (const auto& [name, over] : names) {
+      ++compared_[name];
+      if (over.most == over.least) ++calm_[name];
+      if (over.second < 1 || over.most < kMany * over.second || over.most < over.second + kFewestExtra) continue;
+      if (same_program) hits_[{scene_.trees.steps[over.step].process.value(), name}].push_back(over);
+    }
+  }
+
+  std::optional<Hypothesis> Test(uint32_t name, const std::vector<OverRanks>& hits) const {
+    const auto found = calm_.find(name);
+    if (found == calm_.end() || hits.size() < kFewestSteps) return std::nullopt;
+    const auto calm = static_cast<double>(found->second);
+    const auto others = static_cast<double>(compared_.at(name) - hits.size());
+    // Where ranks differ in other steps as well they always do: other stages, or work that is routed.
+    if (calm < kFewestSteps || 2 * found->second < hits.size() || calm < kCalm * others) return std::nullopt;
+    Hypothesis h;
+    h.trouble = Trouble::kSlowOperator;
+    h.process = scene_.trees.steps[hits.front().step].process;
+    h.rank = scene_.store.processes[h.process.value()].rank;
+    std::vector<double> many;
+    std::vector<double> usual;
+    Nanos whole = 0;
+    for (const OverRanks& hit : hits) {
+      AddStep(name, hit, h);
+      many.push_back(hit.most);
+      usual.push_back(hit.second);
+      whole += scene_.trees.steps[hit.step].duration();
+    }
+    if (static_cast<double>(h.lost) < kFelt * static_cast<double>(whole)) return std::nullopt;
+    h.calls = ml::Quantile(many, 0.5);
+    h.usual_calls = ml::Quantile(usual, 0.5);
+    // Ranks differ in at most one of the calm steps and one more; what happens in a row may have one reason.
+    h.false_alarm = std::pow(1 / (calm + 2), kMostIndependent);
+    return h;
+  }
+
+  void AddStep(uint32_t name, const OverRanks& hit, Hypothesis& h) const {
+    const trace::Step& step = scene_.trees.steps[hit.step];
+    const CallsByName names = CallsIn(hit.step);
+    const Calls& calls = names.at(name);
+    AddLoss(h, hit.step, static_cast<double>(calls.total) * (1 - hit.second / hit.most), step.begin, step.end);
+    // Most calls are extra ones: so is the one in the middle.
+    const uint32_t middle = calls.slots[calls.slots.size() / 2];
+    const Slot& slot = scene_.profiles[hit.step].slots[middle];
+    const auto usual = static_cast<Nanos>(static_cast<double>(calls.total) * hit.second / hit.most);
+    NoteWorst(h, {.length = calls.total, .begin = slot.begin, .span = slot.span, .usual = usual, .slot = slot.key});
+  }
+
+  const Scene& scene_;
+  std::map<uint32_t, size_t> compared_;  ///< name -> steps of the job that call it
+  std::map<uint32_t, size_t> calm_;      ///< of these, those in which all ranks call it equally often
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<OverRanks>> hits_;  ///< process, name
+};
+
+}  // namespace
+
+std::vector<Hypothesis> SearchOperatorCalls(const Scene& scene) {
+  return Search(scene).Run();
+}
+
+}  // namespace teller::locate

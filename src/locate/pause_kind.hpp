@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "locate/hypothesis.hpp"
+
+namespace teller::locate {
+
+/// True when the other ranks waited in the step that the worst piece of a pause lies before for most of its length:
+/// whoever schedules had done its part.
+bool OthersHadBegun(const Scene& scene, const Hypothesis& pause);
+
+/// True when the rank stood still where it takes in its next request, while the others had begun.
+bool IsTakingRequestsIn(const Scene& scene, const Hypothesis& pause);
+
+/// True when `process` (as host counters name it) stood still for equal parts of a scheduler's period in one step after
+/// the other, and used a little of a processor all the while: a quota stops a process that has used its part up until
+/// the next period. What is stopped as a whole uses nothing, and a collection uses all of it.
+bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string& process);
+
+}  // namespace teller::locate
