@@ -95,8 +95,9 @@ bool CpuWitness::HadIdle(Nanos begin, Nanos end) const {
          last.second - first.second >= kFree * Seconds(last.first - first.first);
 }
 
-double CpuWitness::Grew(const Track& track, Nanos begin, Nanos end) {
-  if (end <= begin || track.samples.empty()) return -1;
+bool CpuWitness::Near(const Track& track, Nanos begin, Nanos end, std::pair<Nanos, double>& first,
+                      std::pair<Nanos, double>& last) {
+  if (end <= begin || track.samples.empty()) return false;
   // A sample just inside says as much as one just outside.
   const auto nearest = [&](Nanos at) {
     auto it = std::lower_bound(track.samples.begin(), track.samples.end(), at,
@@ -104,13 +105,30 @@ double CpuWitness::Grew(const Track& track, Nanos begin, Nanos end) {
     if (it == track.samples.end() || (it != track.samples.begin() && at - (it - 1)->first <= it->first - at)) --it;
     return it;
   };
-  const auto first = nearest(begin);
-  const auto last = nearest(end);
-  const Nanos apart = std::max(std::abs(first->first - begin), std::abs(last->first - end));
-  if (first < last && apart <= std::max((end - begin) / 4, kTouches)) return last->second - first->second;
-  std::pair<Nanos, double> before;
-  std::pair<Nanos, double> after;
-  return Around(track, begin, end, before, after) ? after.second - before.second : -1;
+  const auto from = nearest(begin);
+  const auto to = nearest(end);
+  const Nanos apart = std::max(std::abs(from->first - begin), std::abs(to->first - end));
+  if (from >= to || apart > std::max((end - begin) / 4, kTouches)) return false;
+  first = *from;
+  last = *to;
+  return true;
+}
+
+double CpuWitness::Grew(const Track& track, Nanos begin, Nanos end) {
+  std::pair<Nanos, double> first;
+  std::pair<Nanos, double> last;
+  if (Near(track, begin, end, first, last) || Around(track, begin, end, first, last)) return last.second - first.second;
+  return -1;
+}
+
+bool CpuWitness::UsedNothing(const std::string& process, Nanos begin, Nanos end) const {
+  constexpr double kLessThanATick = 0.005;  // s
+  const auto found = tracks_.find(process);
+  std::pair<Nanos, double> first;
+  std::pair<Nanos, double> last;
+  if (found == tracks_.end() || !Near(found->second, begin, end, first, last)) return false;
+  const double used = last.second - first.second;
+  return used >= 0 && used <= kLessThanATick && HadIdle(first.first, last.first);
 }
 
 bool CpuWitness::WasCrowded(Nanos begin, Nanos end) const {

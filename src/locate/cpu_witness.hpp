@@ -33,6 +33,9 @@ class CpuWitness {
   /// Processors that it used on average over the samples around [begin, end); -1 where they do not tell.
   double Used(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
 
+  /// True when, by samples close to both ends of [begin, end), it used not even a tick while a processor was free.
+  bool UsedNothing(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
+
   /// True when no processor was idle around [begin, end) and programs beside the named processes had a good part of
   /// them: who wanted one may have had to wait.
   bool WasCrowded(trace::Nanos begin, trace::Nanos end) const;
@@ -46,6 +49,9 @@ class CpuWitness {
   /// The samples around [begin, end) of a track: first and last; none when they do not enclose it.
   static bool Around(const Track& track, trace::Nanos begin, trace::Nanos end, std::pair<trace::Nanos, double>& first,
                      std::pair<trace::Nanos, double>& last);
+  /// The samples next to `begin` and `end`, where both are close to them and differ.
+  static bool Near(const Track& track, trace::Nanos begin, trace::Nanos end, std::pair<trace::Nanos, double>& first,
+                   std::pair<trace::Nanos, double>& last);
   /// By how much a track grew between the samples next to `begin` and `end`, else those around; -1 where none are.
   static double Grew(const Track& track, trace::Nanos begin, trace::Nanos end);
   bool HadIdle(trace::Nanos begin, trace::Nanos end) const;

@@ -21,6 +21,7 @@
 #include "locate/saves.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
+#include "locate/unanswered.hpp"
 #include "locate/vanished.hpp"
 #include "locate/workload.hpp"
 #include "slice/slice.hpp"
@@ -214,6 +215,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Finding> still = FindStandStills(store, trees, witness, diagnosis.notes);
   std::erase_if(still, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinStandStills(std::move(still), diagnosis.findings);
+  JoinUnanswered(FindUnanswered(store, trees, witness, diagnosis.notes), diagnosis.findings);
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
   JoinCounterCauses(std::move(counters), diagnosis.findings, OnlyCountedProcess(store));

@@ -1,0 +1,158 @@
+#include "locate/unanswered.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+
+#include "locate/naming.hpp"
+#include "locate/observed.hpp"
+#include "ml/robust.hpp"
+
+namespace teller::locate {
+
+namespace {
+
+using trace::Evidence;
+using trace::FaultClass;
+using trace::Finding;
+using trace::kNoTime;
+using trace::Nanos;
+
+constexpr Nanos kLeast = 400 * base::kMilli;  // a scrape that is answered later by less is a busy machine
+constexpr size_t kLeastScrapes = 6;           // to know how they come
+constexpr double kRegular = 0.1;              // of the time between two, by which most of them differ at most
+constexpr double kMostServed = 0.9;           // of the stretch in which requests must be under way
+constexpr double kLeastUse = 0.025;           // s that it would have used in the stretch: CPU times come in ticks
+constexpr size_t kLeastRates = 4;             // other times with requests under way
+
+/// The process that answers scrapes with counters of this name.
+std::string FrontEndOf(const std::string& counter) {
+  if (counter.starts_with("vllm:")) return "APIServer";
+  if (counter.starts_with("sglang:")) return "tokenizer_manager";
+  if (counter.starts_with("llamacpp:")) return "llama-server";
+  return {};
+}
+
+class Search {
+ public:
+  Search(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness,
+         const std::vector<trace::Note>& notes)
+      : witness_(witness), observed_(ObservedTimes(notes)) {
+    std::vector<std::pair<Nanos, Nanos>> under_way;
+    for (const trace::Request& request : trees.requests) {
+      if (request.arrival != kNoTime && request.finished != kNoTime)
+        under_way.emplace_back(request.arrival, request.finished);
+    }
+    under_way_ = Coverage(std::move(under_way));
+    for (const trace::CounterSample& sample : store.counters) {
+      if (!sample.series.valid() || sample.at == kNoTime) continue;
+      const trace::CounterSeries& series = store.counter_series[sample.series.value()];
+      const std::string process = FrontEndOf(series.name);
+      if (!process.empty()) scrapes_[{series.file.value(), process}].insert(sample.at);
+    }
+  }
+
+  std::vector<Finding> Run() const {
+    std::vector<Finding> findings;
+    for (const auto& [source, times] : scrapes_) {
+      const std::vector<Nanos> scrapes(times.begin(), times.end());
+      const Nanos usual = UsualDistance(scrapes);
+      if (usual <= 0) continue;
+      for (size_t i = 1; i < scrapes.size(); ++i) {
+        const Nanos late = scrapes[i] - scrapes[i - 1] - usual;
+        if (late < kLeast || late > kLongest * usual) continue;
+        const Nanos begin = scrapes[i] - late;
+        if (StoodStill(source.second, begin, scrapes[i], scrapes))
+          findings.push_back(Write(trace::FileRow(source.first), source.second, begin, scrapes[i], usual));
+      }
+    }
+    return findings;
+  }
+
+ private:
+  static constexpr Nanos kLongest = 60;  // times the usual: a collector that was away
+
+  /// The time between two scrapes; 0 where they do not come regularly.
+  static Nanos UsualDistance(const std::vector<Nanos>& scrapes) {
+    if (scrapes.size() < kLeastScrapes) return 0;
+    std::vector<double> distances;
+    for (size_t i = 1; i < scrapes.size(); ++i) distances.push_back(static_cast<double>(scrapes[i] - scrapes[i - 1]));
+    const double usual = ml::Quantile(distances, 0.5);
+    const auto regular = std::count_if(distances.begin(), distances.end(),
+                                       [&](double d) { return std::abs(d - usual) <= kRegular * usual; });
+    return 4 * static_cast<size_t>(regular) >= 3 * distances.size() ? static_cast<Nanos>(usual) : 0;
+  }
+
+  bool Serves(Nanos begin, Nanos end) const {
+    return static_cast<double>(under_way_.Of(begin, end)) >= kMostServed * static_cast<double>(end - begin);
+  }
+
+  bool StoodStill(const std::string& process, Nanos begin, Nanos end, const std::vector<Nanos>& scrapes) const {
+    if (!Serves(begin, end) || observed_.Of(begin, end) > 0 || !witness_.UsedNothing(process, begin, end)) return false;
+    std::vector<double> rates;
+    for (size_t i = 1; i < scrapes.size(); ++i) {
+      const bool beside = scrapes[i] <= begin || scrapes[i - 1] >= end;
+      if (!beside || !Serves(scrapes[i - 1], scrapes[i])) continue;
+      if (const double used = witness_.Used(process, scrapes[i - 1], scrapes[i]); used >= 0) rates.push_back(used);
+    }
+    return rates.size() >= kLeastRates &&
+           ml::Quantile(rates, 0.3) * static_cast<double>(end - begin) / 1e9 >= kLeastUse;
+  }
+
+  static Finding Write(trace::FileRow file, const std::string& process, Nanos begin, Nanos end, Nanos usual) {
+    Finding finding;
+    finding.fault = FaultClass::kRuntimePause;
+    finding.alternatives = {{FaultClass::kHostCpuBound, 0.25}, {FaultClass::kCpuStarved, 0.1}};
+    finding.view = "vertical";
+    finding.culprit.process = process;
+    finding.culprit.layer = "process";
+    finding.onset = begin;
+    finding.end = end;
+    finding.cost = end - begin;
+    finding.score = 0.85;
+    finding.false_alarm_probability = 0.004;
+    Evidence evidence;
+    evidence.id = "E1";
+    evidence.kind = Evidence::Kind::kStatistic;
+    evidence.file = file;
+    evidence.ref = "counters";
+    evidence.at = begin;
+    evidence.text =
+        fmt::format("a scrape of {} is answered {} late, where one comes every {}, and it uses no processor", process,
+                    Ms(end - begin), Ms(usual));
+    finding.evidence.push_back(std::move(evidence));
+    finding.explanation = fmt::format(
+        "{} stands still: it leaves a scrape of its counters unanswered for {} and uses no processor meanwhile, "
+        "although requests are under way whose tokens it passes on and a processor is free [E1]. It is stopped, or a "
+        "call of its own blocks all of it.",
+        process, Ms(end - begin));
+    return finding;
+  }
+
+  const CpuWitness& witness_;
+  Coverage observed_;                                                    ///< a profiler held up serving
+  Coverage under_way_;                                                   ///< requests, from arrival to end
+  std::map<std::pair<uint32_t, std::string>, std::set<Nanos>> scrapes_;  ///< file, who answers -> when
+};
+
+}  // namespace
+
+std::vector<Finding> FindUnanswered(const trace::Store& store, const trace::Trees& trees, const CpuWitness& witness,
+                                    const std::vector<trace::Note>& notes) {
+  return Search(store, trees, witness, notes).Run();
+}
+
+void JoinUnanswered(std::vector<Finding> unanswered, std::vector<Finding>& findings) {
+  for (Finding& one : unanswered) {
+    const bool known = std::any_of(findings.begin(), findings.end(), [&](const Finding& other) {
+      return other.culprit.process == one.culprit.process && other.onset < one.end && one.onset < other.end;
+    });
+    if (!known) findings.push_back(std::move(one));
+  }
+}
+
+}  // namespace teller::locate
