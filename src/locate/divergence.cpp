@@ -58,6 +58,7 @@ std::vector<Call> Calls(const trace::Store& store, const std::vector<const trace
 struct Break {
   Call call;
   uint32_t usual = 0;  ///< name, as StringId
+  Nanos before = 0;    ///< begin of the call before
 };
 
 /// The first call of the tail that differs from what always followed the same calls before it.
@@ -85,16 +86,43 @@ std::optional<Break> FirstBreak(const trace::Store& store, const std::vector<Cal
       const auto known = seen.find(context);
       if (known == seen.end()) continue;
       const auto& [usual, times] = *known->second.begin();
-      if (times >= kFewestSeen && usual != name(i)) return Break{calls[i], usual};
+      if (times >= kFewestSeen && usual != name(i)) return Break{calls[i], usual, calls[i - 1].begin};
     }
     return std::nullopt;
   }
   return std::nullopt;
 }
 
+/// True when a step of the process began after `from` and until `to`.
+bool StepBegan(const trace::Trees& trees, trace::ProcessRow process, Nanos from, Nanos to) {
+  return std::any_of(trees.steps.begin(), trees.steps.end(), [&](const trace::Step& step) {
+    return step.process == process && step.begin > from && step.begin <= to;
+  });
+}
+
+std::string Letters(std::string_view name) {
+  std::string letters;
+  for (const char c : name) {
+    if (c >= 'a' && c <= 'z') letters += c;
+  }
+  return letters;
+}
+
+/// What carries out the collectives that this call starts; the call itself where none of its name is recorded.
+std::string CarriedOutBy(const trace::Store& store, const trace::Trees& trees, std::string_view call) {
+  constexpr std::string_view kLibrary = "c10d::";
+  if (!call.starts_with(kLibrary)) return std::string(call);
+  const std::string kind = Letters(call.substr(kLibrary.size()));
+  for (const trace::Collective& collective : trees.collectives) {
+    const std::string_view name = store.name(collective.members.front().span.value());
+    if (Letters(name).ends_with(kind)) return std::string(name);
+  }
+  return std::string(call);
+}
+
 }  // namespace
 
-void CompleteDivergence(const trace::Store& store, Finding& finding) {
+void CompleteDivergence(const trace::Store& store, const trace::Trees& trees, Finding& finding) {
   if (finding.fault != FaultClass::kCollDivergence || finding.culprit.rank.has_value()) return;
   std::optional<Break> broken;
   trace::ProcessRow who;
@@ -113,7 +141,10 @@ void CompleteDivergence(const trace::Store& store, Finding& finding) {
   if (!broken.has_value()) return;
   finding.culprit.rank = store.processes[who.value()].rank;
   finding.culprit.process = ProcessName(store, who);
-  finding.culprit.op = std::string(store.name(broken->call.span));
+  const std::string_view called = store.name(broken->call.span);
+  const std::string_view usual = store.text(trace::StringId(broken->usual));
+  const bool left_out = StepBegan(trees, who, broken->before, broken->call.begin);
+  finding.culprit.op = CarriedOutBy(store, trees, left_out ? usual : called);
   trace::Evidence evidence;
   evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
   evidence.kind = trace::Evidence::Kind::kSpan;
@@ -122,9 +153,10 @@ void CompleteDivergence(const trace::Store& store, Finding& finding) {
   evidence.span = trace::SpanRow(broken->call.span);
   evidence.at = broken->call.begin;
   evidence.text = fmt::format("rank {} calls {} where it always called {} after the same calls before",
-                              *finding.culprit.rank, finding.culprit.op, store.text(trace::StringId(broken->usual)));
+                              *finding.culprit.rank, called, usual);
   finding.explanation +=
-      fmt::format(" The traces tell: {} [{}]; no other rank broke with its habit.", evidence.text, evidence.id);
+      fmt::format(" The traces tell: {} [{}]; no other rank broke with its habit.{}", evidence.text, evidence.id,
+                  left_out ? " It had gone on to its next step by then, so that one was left out." : "");
   finding.evidence.push_back(std::move(evidence));
   finding.score = std::max(finding.score, 0.9);
 }

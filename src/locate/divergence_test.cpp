@@ -10,6 +10,37 @@ namespace {
 /// Ranks that call collectives, one a millisecond: eight all-reduces and a broadcast, again and again.
 struct Job {
   trace::Store store;
+  trace::Trees trees;
+
+  /// The last rank begins a step with its `call`-th call.
+  void StepAt(size_t call) {
+    trace::Step step;
+    step.process = trace::ProcessRow(static_cast<uint32_t>(store.processes.size() - 1));
+    step.begin = static_cast<base::Nanos>(call) * base::kMilli - base::kMilli / 4;
+    step.end = step.begin + 8 * base::kMilli;
+    trees.steps.push_back(step);
+  }
+
+  /// The last rank's all-reduces and broadcasts are carried out by gloo.
+  void CarriedOut(const std::vector<std::string>& calls) {
+    const auto process = trace::ProcessRow(static_cast<uint32_t>(store.processes.size() - 1));
+    const uint32_t first = store.tracks.back().first_span;
+    for (uint32_t i = 0; i < calls.size(); ++i) {
+      const auto row = static_cast<uint32_t>(store.spans.size());
+      store.spans.name.push_back(
+          store.strings.Intern(calls[i] == "c10d::allreduce_" ? "gloo:all_reduce" : "gloo:broadcast"));
+      store.spans.begin.push_back(store.spans.begin[first + i]);
+      store.spans.duration.push_back(base::kMilli / 4);
+      store.spans.track.push_back(store.spans.track[first]);
+      store.spans.category.push_back(0);
+      trace::CollectiveMember member;
+      member.process = process;
+      member.span = trace::SpanRow(row);
+      trace::Collective collective;
+      collective.members.push_back(member);
+      trees.collectives.push_back(collective);
+    }
+  }
 
   void Rank(const std::vector<std::string>& calls) {
     const auto row = static_cast<uint32_t>(store.processes.size());
@@ -62,12 +93,15 @@ TEST(Divergence, TheRankThatBreaksWithItsHabitIsNamed) {
           calls.push_back("c10d::allreduce_");
         }
         job.Rank(calls);
+        for (size_t s = 0; 9 * s < calls.size(); ++s) job.StepAt(9 * s);
+        if (rank == culprit && !twice) job.StepAt(calls.size() - 1);
+        job.CarriedOut(calls);
       }
       trace::Finding finding = Stuck();
-      CompleteDivergence(job.store, finding);
+      CompleteDivergence(job.store, job.trees, finding);
       ASSERT_TRUE(finding.culprit.rank.has_value());
       EXPECT_EQ(*finding.culprit.rank, culprit);
-      EXPECT_EQ(finding.culprit.op, "c10d::allreduce_");
+      EXPECT_EQ(finding.culprit.op, twice ? "gloo:all_reduce" : "gloo:broadcast");
       ASSERT_EQ(finding.evidence.size(), 1u);
     }
   }
@@ -78,7 +112,7 @@ TEST(Divergence, NobodyIsNamedWhereAllKeepTheirHabit) {
   job.Rank(Steps(10));
   job.Rank(Steps(10, 8, false));  // the other one's last call is still to come
   trace::Finding finding = Stuck();
-  CompleteDivergence(job.store, finding);
+  CompleteDivergence(job.store, job.trees, finding);
   EXPECT_FALSE(finding.culprit.rank.has_value());
   EXPECT_TRUE(finding.evidence.empty());
 }
@@ -88,7 +122,7 @@ TEST(Divergence, NobodyIsNamedWhereTwoBreakWithIt) {
   job.Rank(Steps(10, 9, false));
   job.Rank(Steps(10, 9, false));
   trace::Finding finding = Stuck();
-  CompleteDivergence(job.store, finding);
+  CompleteDivergence(job.store, job.trees, finding);
   EXPECT_FALSE(finding.culprit.rank.has_value());
 }
 
@@ -97,7 +131,7 @@ TEST(Divergence, OtherFindingsStayAsTheyAre) {
   job.Rank(Steps(10, 9, false));
   trace::Finding finding = Stuck();
   finding.fault = trace::FaultClass::kProcDeath;
-  CompleteDivergence(job.store, finding);
+  CompleteDivergence(job.store, job.trees, finding);
   EXPECT_FALSE(finding.culprit.rank.has_value());
 }
 

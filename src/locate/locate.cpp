@@ -224,7 +224,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   }
   for (Finding& finding : diagnosis.findings) {
     CompleteDeath(store, trees, finding);
-    CompleteDivergence(store, finding);
+    CompleteDivergence(store, trees, finding);
   }
   PutEchoesBehind(store, diagnosis.findings);
   NoteLongSteps(scene, diagnosis.notes);
