@@ -349,7 +349,7 @@ class Search {
     return after >= 2 || (after == 1 && affected > 2);
   }
 
-  /// True when nothing came into or out of the front end for the length of a delay, and it used no processor: it did
+  /// True when nothing came into or out of the process for the length of a delay, and it used no processor: it did
   /// not work slowly, it did not work.
   bool StoodStill(const Delay& delay, const std::string& process) const {
     if (witness_ == nullptr) return false;
@@ -357,8 +357,10 @@ class Search {
     if (use != CpuWitness::Use::kIdle && use != CpuWitness::Use::kStill) return false;
     const Nanos from = delay.begin + kEdge;
     const Nanos to = delay.begin + delay.lost - kEdge;
+    const bool lets_in = process != "detokenizer";  // requests come in by another process
     return std::none_of(trees_.requests.begin(), trees_.requests.end(), [&](const Request& request) {
-      return (request.arrival > from && request.arrival < to) || (request.finished > from && request.finished < to);
+      const bool came = lets_in && request.arrival > from && request.arrival < to;
+      return came || (request.finished > from && request.finished < to);
     });
   }
 
@@ -416,7 +418,7 @@ class Search {
         bad.size(), all, Ms(finding.cost), where, Ms(worst->lost), Ms(static_cast<Nanos>(worst->expected)), engine,
         finding.culprit.process.empty() ? "the front end" : finding.culprit.process,
         finding.fault == FaultClass::kRuntimePause && side == Side::kAfter
-            ? "it stood still as a whole: nothing came in or went out and it used no processor (stopped, or its event "
+            ? "it stood still as a whole: nothing passed it and it used no processor (stopped, or its event "
               "loop blocked)"
             : Why(side));
     return finding;

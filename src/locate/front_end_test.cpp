@@ -191,6 +191,51 @@ TEST(FrontEnd, StepsOfAPipelineAreNotCounted) {
   EXPECT_EQ(AccusedOfHoldingBack(true), 0u);
 }
 
+/// Host counters of the detokenizer, which uses so much of a processor all the time.
+void Count(Engine& engine, double rate) {
+  const trace::CounterRow row(static_cast<uint32_t>(engine.store.counter_series.size()));
+  trace::CounterSeries series;
+  series.file = trace::FileRow(0);
+  series.process_name = "detokenizer";
+  series.name = "cpu_s";
+  series.kind = trace::CounterKind::kCumulative;
+  engine.store.counter_series.push_back(series);
+  const trace::Nanos begin = engine.truths.front().arrival - 1000 * kMs;
+  const trace::Nanos end = engine.truths.back().last_token + 3000 * kMs;
+  uint32_t n = 0;
+  for (trace::Nanos at = begin; at < end; at += 500 * kMs, ++n)
+    engine.store.counters.push_back({at, row, n, rate * static_cast<double>(at - begin) / 1e9});
+}
+
+TEST(FrontEnd, ADetokenizerThatUsesNoProcessorIsStoppedThoughRequestsComeIn) {
+  size_t stopped = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    for (const double rate : {0.01, 0.95}) {
+      Engine engine(seed);
+      engine.Arrive(40);
+      for (auto& truth : engine.truths) truth.output = std::max<int64_t>(truth.output, 4);
+      HoldBack(engine, 0, 0, 0);
+      const trace::Nanos from = engine.truths[18].last_token;
+      for (size_t i = 0; i < engine.truths.size(); ++i) {
+        auto& record = engine.store.request_records[i];
+        if (record.finished < from || record.finished >= from + 700 * kMs) continue;
+        record.finished = from + 700 * kMs;
+        record.e2e = record.finished - engine.truths[i].arrival;
+      }
+      Count(engine, rate);
+      align::BuildRequests(engine.store, engine.trees);
+      const CpuWitness witness(engine.store);
+      for (const auto& finding : FindFrontEndCauses(engine.store, engine.trees, {}, &witness)) {
+        if (finding.culprit.process != "detokenizer") continue;
+        const bool pause = finding.fault == trace::FaultClass::kRuntimePause;
+        EXPECT_FALSE(pause && rate > 0.5) << seed;
+        stopped += pause && rate < 0.5 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GE(stopped, 20u);
+}
+
 TEST(FrontEnd, CountingStepsAccusesNoHealthyServer) {
   size_t alarms = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {

@@ -160,7 +160,8 @@ class SlowCollectives {
   /// that.
   bool AreMany(const trace::Trees& trees, uint32_t process, const std::vector<TransferHit>& hits) const {
     constexpr size_t kFewestSlow = 6;
-    constexpr double kOne = 0.5;  // of their time
+    constexpr double kOne = 0.5;                    // of their time
+    constexpr Nanos kFewestLost = 2 * kLeaveFloor;  // a busy host's threads cost less
     const auto found = of_.find(process);
     if (found == of_.end()) return false;
     const auto& list = found->second;
@@ -176,7 +177,9 @@ class SlowCollectives {
         sum += static_cast<double>(it->second);
       }
     }
-    return hits.size() > 1 && count >= kFewestSlow && longest <= kOne * sum;
+    Nanos lost = 0;
+    for (const TransferHit& hit : hits) lost += hit.lost;
+    return hits.size() > 1 && lost >= kFewestLost && count >= kFewestSlow && longest <= kOne * sum;
   }
 
  private:

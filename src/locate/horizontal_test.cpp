@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "locate/test_run.hpp"
 
 namespace teller::locate {
@@ -48,6 +50,60 @@ TEST(Horizontal, ARankThatLeavesLateStoodStillInside) {
 
 TEST(Horizontal, RanksDoNotMeetInTheCallThatLaunchesACollective) {
   EXPECT_EQ(Pauses(LeavingLate(trace::SpanKind::kOp, true)), 0u);
+}
+
+bool IsSlow(uint32_t step) {
+  return step == 20 || step == 21;
+}
+
+/// Four ranks with eight all-reduces a step; those of two steps take `extra` more in each of these, alike or (`one`) in
+/// one of them.
+TestRun TwoSlowSteps(Nanos extra, bool one) {
+  constexpr uint32_t kMany = 8;
+  TestRun run(4);
+  for (int r = 0; r < 4; ++r) {
+    for (uint32_t s = 0; s < 40; ++s) {
+      trace::Step& step = run.AddStep(r, s);
+      step.begin += s > 21 ? 2 * extra : s > 20 ? extra : 0;
+      step.end = step.begin + 10 * base::kMilli + (IsSlow(s) ? extra : 0);
+      run.AddSlot(SlotKey::Kind::kOp, "aten::mm", 5'000'000);
+      run.profiles.back().comm_transfer = 100'000 + (IsSlow(s) ? extra : 0);
+      run.normals.back().expected_transfer = 100'000;
+    }
+  }
+  for (uint32_t s = 0; s < 40; ++s) {
+    Nanos at = run.trees.steps[s].begin + base::kMilli;
+    for (uint32_t k = 0; k < kMany; ++k) {
+      trace::Collective collective;
+      collective.name = run.store.strings.Intern("all_reduce");
+      collective.transfer = 12'000 + (!IsSlow(s) ? 0 : !one ? extra / kMany : k == 3 ? extra : 0);
+      for (int r = 0; r < 4; ++r) {
+        trace::CollectiveMember member;
+        member.rank = r;
+        member.process = trace::ProcessRow(static_cast<uint32_t>(r));
+        member.span =
+            trace::SpanRow(run.AddSpan(r, trace::SpanKind::kAnnotation, "all_reduce", at, collective.transfer));
+        member.arrival = at;
+        member.end = at + collective.transfer;
+        collective.members.push_back(member);
+      }
+      at += collective.transfer + 100'000;
+      run.trees.collectives.push_back(collective);
+    }
+  }
+  return run;
+}
+
+bool BlamesTransfers(const TestRun& run) {
+  const auto claims = SearchHorizontal(run.scene());
+  return std::any_of(claims.begin(), claims.end(),
+                     [](const Hypothesis& h) { return h.trouble == Trouble::kSlowTransfer && h.false_alarm < 0.01; });
+}
+
+TEST(Horizontal, TwoStepsOfManySlowCollectivesAreASlowLink) {
+  EXPECT_TRUE(BlamesTransfers(TwoSlowSteps(200 * base::kMilli, false)));
+  EXPECT_FALSE(BlamesTransfers(TwoSlowSteps(200 * base::kMilli, true))) << "one each: a rank that stood still inside";
+  EXPECT_FALSE(BlamesTransfers(TwoSlowSteps(20 * base::kMilli, false))) << "less than a busy host's threads cost";
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ bool IsFirstOfItsSizes(const trace::Store& store, const Hypothesis& h) {
 
 struct Prompt {
   uint32_t last = 0;  ///< its last step
-  double tokens = 0;  ///< of one request
+  double tokens = 0;  ///< of one request, or what it computes
 };
 
 /// Prompts that a process computed. Successive steps with equally many tokens are parts of one that was cut to a
@@ -67,8 +67,20 @@ std::vector<Prompt> PromptsOf(const Scene& scene, trace::ProcessRow process) {
   std::vector<Prompt> prompts;
   const auto& steps = scene.trees.steps;
   bool cut = false;
+  std::vector<double> decoding;
+  for (const trace::Step& step : steps) {
+    if (step.process == process && step.kind == trace::StepKind::kDecode && step.work >= 0)
+      decoding.push_back(step.work);
+  }
+  const double weights = decoding.empty() ? 0 : ml::Quantile(decoding, 0.5);  // what each step reads anyway
   for (uint32_t s = 0; s < steps.size(); ++s) {
     const trace::Step& step = steps[s];
+    // Where nothing tells how many tokens there are, what the step computes does.
+    if (step.process == process && step.kind == trace::StepKind::kPrefill && step.new_tokens < 0 && step.work > 0) {
+      prompts.push_back({s, std::max(0.0, step.work - weights)});
+      cut = false;
+      continue;
+    }
     if (step.process != process || step.prefill_requests <= 0 || step.new_tokens <= 0) {
       cut = false;
       continue;

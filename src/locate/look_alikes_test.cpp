@@ -73,6 +73,26 @@ TEST(LookAlikes, DecodingReadsTheContextOfALongPrompt) {
   }
 }
 
+TEST(LookAlikes, WhatAPromptComputesTellsItsLengthWhereNothingElseDoes) {
+  Hypothesis slow;
+  slow.trouble = Trouble::kSlowOperator;
+  slow.steps = {6, 7, 8};
+  slow.lost_in = {2'000'000, 2'000'000, 2'000'000};
+  constexpr double kWeights = 5e6;  // that every step reads
+  for (const double work : {1e6, 13e6}) {
+    Traced run;
+    for (int i = 0; i < 5; ++i) {
+      run.Step(trace::StepKind::kPrefill, -1, -1);
+      run.trees.steps.back().work = kWeights + (i == 4 ? work : 1e6);
+    }
+    for (int i = 0; i < 6; ++i) {
+      run.Step(trace::StepKind::kDecode, -1, -1);
+      run.trees.steps.back().work = kWeights;
+    }
+    EXPECT_EQ(run.Left(slow), work > 2e6 ? 0u : 1u);
+  }
+}
+
 TEST(LookAlikes, APromptThatIsCutToABudgetIsOneLongPrompt) {
   Hypothesis slow;
   slow.trouble = Trouble::kSlowOperator;
