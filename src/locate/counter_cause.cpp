@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,11 @@
 namespace teller::locate {
 
 namespace {
+
+bool IsThrownBack(const std::string& name) {
+  return (name.find("preempt") != std::string::npos || name.find("retracted_req") != std::string::npos) &&
+         name.ends_with("_total");
+}
 
 using trace::CounterSample;
 using trace::CounterSeries;
@@ -41,11 +47,12 @@ constexpr double kStillGets = 0.08;        // of the usual: one that gets less i
 constexpr double kNoIdle = 0.05;           // share of the machine that is idle when it is full
 constexpr double kFull = 0.85;             // KV usage
 constexpr double kLeastThrownBack = 2;
-constexpr double kMostThrownBack = 1e7;  // between two scrapes: more is no count
-constexpr double kMostUsage = 1.01;      // a share
-constexpr double kFaultRate = 10;        // major page faults a second that slow a process
-constexpr double kLeastFaults = 20;      // of one shortage
-constexpr double kFaultsApart = 10;      // times as many a second as in the rest of the time
+constexpr double kMostThrownBack = 1e7;   // between two scrapes: more is no count
+constexpr Nanos kScrape = 2'000'000'000;  // counters are read so often at least, or nothing is known in between
+constexpr double kMostUsage = 1.01;       // a share
+constexpr double kFaultRate = 10;         // major page faults a second that slow a process
+constexpr double kLeastFaults = 20;       // of one shortage
+constexpr double kFaultsApart = 10;       // times as many a second as in the rest of the time
 
 /// Samples of one counter in order of time; those without a time come in order of their scrape.
 using Samples = std::vector<const CounterSample*>;
@@ -313,11 +320,6 @@ class Search {
         who.empty() ? std::string("The process") : who, inside, Ms(run->end - run->begin));
   }
 
-  static bool IsThrownBack(const std::string& name) {
-    return (name.find("preempt") != std::string::npos || name.find("retracted_req") != std::string::npos) &&
-           name.ends_with("_total");
-  }
-
   /// The fullest that any KV usage gauge of the file was; -1 when none tells.
   double FullestCache(trace::FileRow file) const {
     double most = -1;
@@ -408,6 +410,27 @@ std::vector<Finding> FindCounterCauses(const trace::Store& store, const trace::T
   std::vector<Finding> findings = Search(store, trees, notes).Run();
   for (Finding& finding : FindUnusedProcessors(store, trees, notes)) findings.push_back(std::move(finding));
   return findings;
+}
+
+bool CountsNobodyThrownBack(const trace::Store& store, Nanos begin, Nanos end) {
+  struct Seen {
+    bool before = false;
+    bool after = false;
+    double least = std::numeric_limits<double>::infinity();
+    double most = -std::numeric_limits<double>::infinity();
+  };
+  std::map<uint32_t, Seen> seen;
+  for (const CounterSample& sample : store.counters) {
+    if (sample.at == kNoTime || !IsThrownBack(store.counter_series[sample.series.value()].name)) continue;
+    Seen& s = seen[sample.series.value()];
+    s.before = s.before || sample.at <= begin + kScrape;
+    s.after = s.after || sample.at >= end - kScrape;
+    s.least = std::min(s.least, sample.value);
+    s.most = std::max(s.most, sample.value);
+  }
+  return !seen.empty() && std::all_of(seen.begin(), seen.end(), [](const auto& entry) {
+    return entry.second.before && entry.second.after && entry.second.least == entry.second.most;
+  });
 }
 
 std::string OnlyCountedProcess(const trace::Store& store) {

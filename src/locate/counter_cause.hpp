@@ -26,6 +26,10 @@ std::vector<trace::Finding> FindCounterCauses(const trace::Store& store, const t
 void JoinCounterCauses(std::vector<trace::Finding> counters, std::vector<trace::Finding>& findings,
                        const std::string& only = {});
 
+/// True when an engine's counter of requests that it threw back covers this time and stands still: whatever else its
+/// logs make look likely, none was. Cost: O(counters).
+bool CountsNobodyThrownBack(const trace::Store& store, trace::Nanos begin, trace::Nanos end);
+
 /// The name of the only process that host counters tell of; empty where there are several or none.
 std::string OnlyCountedProcess(const trace::Store& store);
 

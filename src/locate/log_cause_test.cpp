@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 
@@ -17,7 +18,8 @@ using trace::Finding;
 constexpr double kAlarm = 0.01;
 
 /// The causes in some logs, one file each.
-LogCauses Causes(std::initializer_list<std::string_view> logs) {
+/// `also`: adds what is known beside the logs, whose times are known then.
+LogCauses Causes(std::initializer_list<std::string_view> logs, const std::function<void(trace::Store&)>& also = {}) {
   trace::Store store;
   for (const auto text : logs) {
     store.files.emplace_back();
@@ -26,6 +28,7 @@ LogCauses Causes(std::initializer_list<std::string_view> logs) {
         ingest::ReadLog(*source, trace::FileRow(static_cast<uint32_t>(store.files.size() - 1)), store, {}).ok());
   }
   ingest::ResolveLogTimes(store);
+  if (also) also(store);
   LogCauses causes = FindLogCauses(store);
   for (const Finding& f : causes.findings) {
     EXPECT_FALSE(f.explanation.empty());
@@ -265,6 +268,30 @@ TEST(LogCause, MorePrefillsThanRequestsInAFullCacheArePreemptions) {
   ASSERT_EQ(alarms.size(), 1u);
   EXPECT_EQ(alarms[0].fault, FaultClass::kKvPressure);
   EXPECT_EQ(alarms[0].culprit.process, "EngineCore");
+}
+
+TEST(LogCause, NoPreemptionIsInferredThatTheEngineDidNotCount) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    text += Iteration(i, 3);
+    for (int k = 0; i == 10 && k < 4; ++k) text += Iteration(i, 3);
+    text += "INFO:     127.0.0.1:1 - \"POST /v1/completions HTTP/1.1\" 200 OK\n";
+  }
+  text += Iteration(20, 1, 0);
+  const auto alarms = [&](const std::vector<double>& counts, trace::Nanos begin) {
+    return Alarms(Causes({text}, [&](trace::Store& store) {
+      const trace::CounterRow row(0);
+      store.counter_series.emplace_back();
+      store.counter_series.back().file = trace::FileRow(0);
+      store.counter_series.back().name = "vllm:num_preemptions_total";
+      const trace::Nanos at = store.logs.front().at;
+      for (size_t i = 0; i < counts.size(); ++i)
+        store.counters.push_back({at + begin + static_cast<trace::Nanos>(i) * base::kSecond, row, 0, counts[i]});
+    }));
+  };
+  EXPECT_TRUE(alarms({2, 2, 2}, -base::kSecond).empty());
+  EXPECT_EQ(alarms({0, 2, 2}, -base::kSecond).size(), 1u);
+  EXPECT_EQ(alarms({2, 2, 2}, 10 * base::kSecond).size(), 1u) << "scraped later, it tells nothing";
 }
 
 TEST(LogCause, WithoutAccessLinesThatCoverTheIterationsPrefillsProveNothing) {

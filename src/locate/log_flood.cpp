@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/nanos.hpp"
+#include "locate/counter_cause.hpp"
 #include "locate/log_incident.hpp"
 #include "locate/log_text.hpp"
 
@@ -239,6 +240,9 @@ class Floods {
   }
 
   void PublishFull(const std::vector<size_t>& rows, double false_alarm, const std::string& text) {
+    const Nanos begin = store_.logs[rows.front()].at;
+    const Nanos end = store_.logs[rows.back()].at;
+    if (begin != trace::kNoTime && CountsNobodyThrownBack(store_, begin, end)) return;
     std::vector<Signal> made;
     for (const size_t row : rows) {
       Signal s;
