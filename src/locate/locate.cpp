@@ -21,6 +21,7 @@
 #include "locate/saves.hpp"
 #include "locate/select.hpp"
 #include "locate/stand_still.hpp"
+#include "locate/suspects.hpp"
 #include "locate/unanswered.hpp"
 #include "locate/vanished.hpp"
 #include "locate/workload.hpp"
@@ -189,6 +190,8 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   DropExplained(scene, claims, diagnosis.notes);
   DropLookAlikes(scene, claims, diagnosis.notes);
   DropWaitingStages(scene, claims, options.false_alarms);
+  Unproved unproved;
+  unproved.Note(claims, options.false_alarms);
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
@@ -197,31 +200,28 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   }
   for (auto* search : {&FindLogCauses, &FindCommRecordCauses, &FindCommPerfCauses, &FindTopologyCauses}) {
     LogCauses causes = (*search)(store);
-    for (auto& finding : causes.findings) {
-      if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
-    }
+    unproved.TakeFrom(causes.findings, options.false_alarms);
+    for (auto& finding : causes.findings) diagnosis.findings.push_back(std::move(finding));
     for (auto& note : causes.notes) diagnosis.notes.push_back(std::move(note));
   }
-  for (Finding& finding : FindNetPath(scene)) {
-    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
-  }
+  std::vector<Finding> path = FindNetPath(scene);
+  unproved.TakeFrom(path, options.false_alarms);
+  for (Finding& finding : path) diagnosis.findings.push_back(std::move(finding));
   OrderLinks(diagnosis.findings);
   std::vector<Finding> front_end = FindFrontEndCauses(store, trees, diagnosis.notes, &witness);
-  std::erase_if(front_end, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
+  unproved.TakeFrom(front_end, options.false_alarms);
   OrderFrontEnd(diagnosis.findings, front_end, witness);
-  for (Finding& finding : front_end) {
-    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
-  }
+  for (Finding& finding : front_end) diagnosis.findings.push_back(std::move(finding));
   std::vector<Finding> still = FindStandStills(store, trees, witness, diagnosis.notes);
-  std::erase_if(still, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
+  unproved.TakeFrom(still, options.false_alarms);
   JoinStandStills(std::move(still), diagnosis.findings);
   JoinUnanswered(FindUnanswered(store, trees, witness, diagnosis.notes), diagnosis.findings);
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
-  std::erase_if(counters, [&](const Finding& f) { return f.false_alarm_probability >= options.false_alarms; });
+  unproved.TakeFrom(counters, options.false_alarms);
   JoinCounterCauses(std::move(counters), diagnosis.findings, OnlyCountedProcess(store));
-  for (Finding& finding : FindVanished(store, trees, diagnosis.findings)) {
-    if (finding.false_alarm_probability < options.false_alarms) diagnosis.findings.push_back(std::move(finding));
-  }
+  std::vector<Finding> vanished = FindVanished(store, trees, diagnosis.findings);
+  unproved.TakeFrom(vanished, options.false_alarms);
+  for (Finding& finding : vanished) diagnosis.findings.push_back(std::move(finding));
   for (Finding& finding : diagnosis.findings) {
     CompleteDeath(store, trees, finding);
     CompleteDivergence(store, trees, finding);
@@ -239,6 +239,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     diagnosis.status = diagnosis.missing.empty() ? VerdictStatus::kNormal : VerdictStatus::kCannotTell;
     diagnosis.confidence = !diagnosis.missing.empty() ? 0.0 : store.diagnostics.LostInput() ? 0.5 : 0.9;
   }
+  diagnosis.suspects = FindSuspects(scene, std::move(unproved), diagnosis.findings, options.most_suspects);
   diagnosis.not_given = WhatWasNotGiven(store, trees);
   diagnosis.summary = Summary(diagnosis, store.diagnostics.LostInput());
   return diagnosis;

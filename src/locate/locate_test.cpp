@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "base/rng.hpp"
 #include "ml/gmm.hpp"
@@ -55,9 +56,9 @@ class Simulation {
     for (int r = 0; r < plan.ranks; ++r) Emit(r);
   }
 
-  trace::Diagnosis Diagnose() {
+  trace::Diagnosis Diagnose(const LocateOptions& options = {}) {
     const trace::Trees trees = tree::Build(store_, 1);
-    return Locate(store_, trees, {});
+    return Locate(store_, trees, options);
   }
 
  private:
@@ -385,6 +386,46 @@ TEST(Locate, ALongPrefillIsExplainedByItsShape) {
     EXPECT_EQ(diagnosis.status, VerdictStatus::kNormal) << seed;
     EXPECT_FALSE(diagnosis.notes.empty()) << seed;
   }
+}
+
+/// All of a diagnosis but its suspects.
+std::string Rest(const trace::Diagnosis& diagnosis) {
+  std::ostringstream out;
+  out.precision(17);
+  out << Name(diagnosis.status) << diagnosis.confidence << diagnosis.summary;
+  for (const auto& missing : diagnosis.missing) out << missing;
+  for (const trace::Finding& f : diagnosis.findings) {
+    out << f.id << f.score << f.false_alarm_probability << Name(f.fault) << f.view << f.culprit.rank.value_or(-1)
+        << f.culprit.process << f.culprit.layer << f.culprit.op << f.culprit.module << f.onset << f.end << f.cost
+        << f.saved_share.value_or(-1) << f.explanation;
+    for (const auto& step : f.steps) out << step.row.value() << step.score;
+    for (const auto& victim : f.victims) out << victim.what;
+    for (const auto& evidence : f.evidence) out << evidence.id << evidence.ref << evidence.text;
+  }
+  for (const auto& note : diagnosis.notes) out << note.text << note.begin << note.end;
+  for (const auto& input : diagnosis.not_given) out << input.input << input.cost;
+  return out.str();
+}
+
+TEST(Locate, NothingElseDependsOnSuspects) {
+  size_t named = 0;
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Plan plan;
+    plan.ranks = 1 + static_cast<int>(seed % 4);
+    plan.noise = 0.05 + 0.3 * static_cast<double>(seed % 5) / 5;
+    plan.slow_rank = static_cast<int>(seed % 3) - 1;
+    plan.stretch = seed % 2 == 0 ? 1.3 : 1;
+    plan.slow_layer = seed % 2 == 0 ? -1 : 3;
+    plan.factor = 1 + static_cast<double>(seed % 7) / 3;
+    plan.gap = seed % 5 == 0 ? 30 * base::kMilli : 0;
+    const auto with = Simulation(plan, seed).Diagnose();
+    const auto without = Simulation(plan, seed).Diagnose({.most_suspects = 0});
+    EXPECT_TRUE(without.suspects.empty());
+    EXPECT_LE(with.suspects.size(), 5u);
+    EXPECT_EQ(Rest(with), Rest(without)) << seed;
+    named += !with.suspects.empty();
+  }
+  EXPECT_GE(named, 50u);
 }
 
 TEST(Locate, NothingToLookAtIsNoVerdict) {

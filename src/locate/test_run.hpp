@@ -87,6 +87,7 @@ struct TestRun {
     store.spans.begin.push_back(begin);
     store.spans.duration.push_back(duration);
     store.spans.depth.push_back(0);
+    store.spans.parent.emplace_back();
     return track.first_span;
   }
 };

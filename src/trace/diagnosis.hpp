@@ -78,6 +78,18 @@ struct Finding {
   std::string explanation;  ///< one paragraph with [E1] references
 };
 
+/// Someone who is least as usual, and of whom nothing is proved: an answer for those who know that something was slow.
+/// Never a finding.
+struct Suspect {
+  Culprit culprit;
+  FaultClass fault = FaultClass::kUnknown;        ///< what it would be
+  std::string view;                               ///< "horizontal" or "vertical"
+  std::optional<double> false_alarm_probability;  ///< per run; none where it merely stands out most
+  Nanos lost = 0;                                 ///< time beyond what is normal, in all its steps
+  std::vector<AbnormalStep> steps;                ///< the worst few, worst first
+  std::string text;                               ///< one line
+};
+
 /// Look-alike or observer effect that was seen and is no fault.
 struct Note {
   std::string text;
@@ -102,6 +114,7 @@ struct Diagnosis {
   std::string summary;
   std::vector<std::string> missing;  ///< what to capture next when it cannot be told
   std::vector<Finding> findings;     ///< order: by score; sources before their downstream damage
+  std::vector<Suspect> suspects;     ///< order: most suspect first; nobody whom a finding names
   std::vector<Note> notes;
   std::vector<NotGiven> not_given;
 };
