@@ -144,6 +144,17 @@ Json FindingToJson(const trace::Store& store, const trace::Finding& finding) {
           {"explanation", finding.explanation}};
 }
 
+Json SuspectToJson(const trace::Suspect& suspect) {
+  const auto& p = suspect.false_alarm_probability;
+  return {{"class", Name(suspect.fault)},
+          {"view", OrNull(suspect.view)},
+          {"culprit", CulpritToJson(suspect.culprit)},
+          {"false_alarm_probability", p ? Json(*p) : Json(nullptr)},
+          {"cost_ns", suspect.lost},
+          {"steps", Steps(suspect.steps)},
+          {"text", suspect.text}};
+}
+
 }  // namespace
 
 Json JsonTime(base::Nanos at) {
@@ -168,6 +179,8 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
   Json findings = Json::array();
   const size_t shown = ShownFindings(diagnosis, all);
   for (size_t i = 0; i < shown; ++i) findings.push_back(FindingToJson(run.store, diagnosis.findings[i]));
+  Json suspects = Json::array();
+  for (const trace::Suspect& suspect : diagnosis.suspects) suspects.push_back(SuspectToJson(suspect));
   Json notes = Json::array();
   for (const trace::Note& note : diagnosis.notes) {
     notes.push_back({{"text", note.text}, {"begin_ns", JsonTime(note.begin)}, {"end_ns", JsonTime(note.end)}});
@@ -180,6 +193,7 @@ Json DiagnosisToJson(const engine::Run& run, const trace::Diagnosis& diagnosis, 
           {"verdict", Verdict(diagnosis)},
           {"findings", findings},
           {"findings_total", diagnosis.findings.size()},
+          {"suspects", suspects},
           {"notes", notes},
           {"not_given", not_given},
           {"diagnostics", DiagnosticsToJson(run.store)}};

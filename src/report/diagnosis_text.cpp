@@ -60,6 +60,19 @@ void AddVerdict(const Diagnosis& diagnosis, Page& page) {
   }
 }
 
+/// No verdict: what whoever knows that something was slow looks at first. Nothing is put beside a verdict unless asked
+/// for.
+void AddSuspects(const Diagnosis& diagnosis, Page& page) {
+  const auto& suspects = diagnosis.suspects;
+  const bool all = page.options().all;
+  if (suspects.empty() || (!diagnosis.findings.empty() && !all)) return;
+  page.Field("not proved",
+             diagnosis.findings.empty() ? "if something was slow all the same, look first at:" : "least usual besides:",
+             Ink::kDim);
+  const size_t shown = all ? suspects.size() : 1;
+  for (size_t i = 0; i < shown; ++i) page.Field("", suspects[i].text, Ink::kDim);
+}
+
 std::string CulpritText(const trace::Culprit& culprit) {
   std::vector<std::string> parts;
   if (culprit.rank) parts.push_back(fmt::format("rank {}", *culprit.rank));
@@ -265,6 +278,7 @@ void AddDiagnostics(const trace::Store& store, Page& page) {
 std::string DiagnosisToText(const engine::Run& run, const Diagnosis& diagnosis, const TextOptions& options) {
   Page page(options);
   AddVerdict(diagnosis, page);
+  AddSuspects(diagnosis, page);
   page.Gap();
   AddWhatWasRead(run, page);
   AddUnusedFiles(run.store, page);

@@ -73,6 +73,62 @@ TEST(DiagnosisToText, SaysWhatToCaptureWhenItCannotTell) {
   EXPECT_NE(text.find("a profile with Python stacks"), std::string::npos);
 }
 
+/// A diagnosis without findings that suspects somebody.
+trace::Diagnosis OnlySuspicious() {
+  trace::Diagnosis diagnosis{.status = trace::VerdictStatus::kNormal, .summary = "Nothing abnormal was found."};
+  for (const int rank : {1, 0}) {
+    trace::Suspect suspect;
+    suspect.culprit = {.rank = rank, .process = "rank" + std::to_string(rank), .layer = "op", .op = "aten::mm"};
+    suspect.fault = trace::FaultClass::kKernelRegression;
+    suspect.view = "vertical";
+    suspect.lost = 13 * base::kMilli;
+    suspect.text = "rank " + std::to_string(rank) + ", aten::mm: 13 ms more than usual";
+    diagnosis.suspects.push_back(suspect);
+  }
+  return diagnosis;
+}
+
+TEST(DiagnosisToText, ASuspectIsNoVerdict) {
+  SampleRun sample;
+  sample.diagnosis = OnlySuspicious();
+  const std::string text = DiagnosisToText(sample.run, sample.diagnosis, {.width = 100});
+  EXPECT_EQ(text.find("NOTHING ABNORMAL"), 0u);
+  const size_t said = text.find("not proved");
+  ASSERT_NE(said, std::string::npos) << text;
+  EXPECT_NE(text.find("if something was slow all the same, look first at:", said), std::string::npos) << text;
+  EXPECT_NE(text.find("rank 1, aten::mm", said), std::string::npos) << text;
+  EXPECT_EQ(text.find("rank 0, aten::mm"), std::string::npos) << "one will do unless asked for all";
+  EXPECT_NE(DiagnosisToText(sample.run, sample.diagnosis, {.all = true}).find("rank 0, aten::mm"), std::string::npos);
+}
+
+TEST(DiagnosisToText, NoSuspectStandsBesideAFinding) {
+  SampleRun sample;
+  const std::string before = DiagnosisToText(sample.run, sample.diagnosis, {});
+  sample.diagnosis.suspects = OnlySuspicious().suspects;
+  EXPECT_EQ(DiagnosisToText(sample.run, sample.diagnosis, {}), before);
+  EXPECT_NE(DiagnosisToText(sample.run, sample.diagnosis, {.all = true}).find("not proved"), std::string::npos);
+}
+
+TEST(DiagnosisToJson, SuspectsChangeNothingElse) {
+  SampleRun sample;
+  for (const bool normal : {false, true}) {
+    if (normal) sample.diagnosis = OnlySuspicious();
+    sample.diagnosis.suspects.clear();
+    const Json without = DiagnosisToJson(sample.run, sample.diagnosis, false);
+    EXPECT_EQ(without["suspects"], Json::array());
+    sample.diagnosis.suspects = OnlySuspicious().suspects;
+    Json with = DiagnosisToJson(sample.run, sample.diagnosis, false);
+    ASSERT_EQ(with["suspects"].size(), 2u);
+    EXPECT_EQ(with["suspects"][0]["culprit"]["rank"], 1);
+    EXPECT_EQ(with["suspects"][0]["culprit"]["op"], "aten::mm");
+    EXPECT_EQ(with["suspects"][0]["class"], "KERNEL_REGRESSION");
+    EXPECT_TRUE(with["suspects"][0]["false_alarm_probability"].is_null());
+    EXPECT_EQ(with["suspects"][0]["cost_ns"], 13'000'000);
+    with["suspects"] = Json::array();
+    EXPECT_EQ(with.dump(), without.dump());
+  }
+}
+
 TEST(DiagnosisToText, ShowsTwentyFindingsUnlessAll) {
   SampleRun sample;
   sample.diagnosis.findings.assign(25, sample.diagnosis.findings.front());

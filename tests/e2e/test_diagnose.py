@@ -31,7 +31,7 @@ class Demo(Case):
         for paths, threads in ((traces, 1), (traces, 2), (traces[::-1], 4)):
             verdict, _ = self.diagnose(*paths, "--threads", threads)
             answers.append([(f["class"], f["culprit"], f["onset_ns"], f["end_ns"], sorted(s["index"] for s in f["steps"]))
-                            for f in verdict["findings"]])
+                            for f in verdict["findings"]] + [(s["culprit"], s["class"], s["cost_ns"], s["text"]) for s in verdict["suspects"]])
         self.assertEqual(answers[0], answers[1])
         self.assertEqual(answers[0], answers[2])
 

@@ -133,6 +133,14 @@
     d.findings_total > d.findings.length ? el("p", { class: "soft" }, (d.findings_total - d.findings.length) + " more findings are not shown.") : null,
   ];
 
+  // No verdict: what whoever knows that something was slow looks at first.
+  const suspects = () => !d.suspects.length ? null : [
+    el("h2", { id: "suspects" }, "Not proved, least usual"),
+    el("p", { class: "soft" }, (d.findings.length ? "Besides the findings. " : "If something was slow all the same, look here first. ") +
+      "In every run something is least usual: nobody here is accused."),
+    el("ul", { class: "card notes" }, d.suspects.map((s) => el("li", {}, s.text,
+      s.steps.length && s.steps[0].begin_ns !== null ? el("span", { class: "soft small" }, "  " + clock(s.steps[0].begin_ns)) : null)))];
+
   const notes = () => d.notes.length === 0 ? null : [
     el("h2", {}, "Seen, and no fault"),
     el("ul", { class: "card notes" }, d.notes.map((n) => el("li", {}, n.text,
@@ -410,7 +418,7 @@
         count(r.count), filePath(r.file) || ""]))];
 
   try {
-    add(page, [header(), findings(), timeline(), steps(), tree(), logs(), notes(), notGiven(), diagnostics(), inputs(),
+    add(page, [header(), findings(), timeline(), steps(), tree(), logs(), suspects(), notes(), notGiven(), diagnostics(), inputs(),
       el("footer", {}, "Written by TELLER " + d.teller.version + ". This page is complete in itself and asks no network for anything.")]);
     document.documentElement.dataset.rendered = "yes";
   } catch (error) {
