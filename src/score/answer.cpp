@@ -34,6 +34,11 @@ std::optional<int64_t> Whole(const Json& object, const char* key) {
   return it->get<int64_t>();
 }
 
+bool Flag(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_boolean() && it->get<bool>();
+}
+
 Json OrNull(const std::string& text) {
   return text.empty() ? Json(nullptr) : Json(text);
 }
@@ -81,7 +86,8 @@ std::string ReadCandidates(const Json& object, Answer& answer) {
                                  .log_record = Text(entry, "log_record"),
                                  .fault_class = Text(entry, "class"),
                                  .p = Number(entry, "p").value_or(0),
-                                 .saved_share = Number(entry, "saved_share")});
+                                 .saved_share = Number(entry, "saved_share"),
+                                 .below_threshold = Flag(entry, "below_threshold")});
   }
   return {};
 }
@@ -133,7 +139,8 @@ Json ToJson(const Answer& answer) {
                           {"log_record", OrNull(c.log_record)},
                           {"class", OrNull(c.fault_class)},
                           {"p", c.p},
-                          {"saved_share", OrNull(c.saved_share)}});
+                          {"saved_share", OrNull(c.saved_share)},
+                          {"below_threshold", c.below_threshold}});
   }
   return {{"schema", "teller.answer/1"},
           {"case", answer.name},
@@ -174,6 +181,21 @@ Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
     }
   }
   for (const auto& [step, score] : scores) answer.steps.push_back({step, score});
+  // Suspects are no findings: they come behind all of them, and nothing else depends on them.
+  double p = 0.5;
+  for (const Candidate& candidate : answer.candidates) p = std::min(p, candidate.p);
+  for (const trace::Suspect& suspect : diagnosis.suspects) {
+    p /= 2;
+    answer.candidates.push_back(
+        {.rank = suspect.culprit.rank ? std::optional<int64_t>(*suspect.culprit.rank) : std::nullopt,
+         .process = suspect.culprit.process,
+         .op = suspect.culprit.op,
+         .module = suspect.culprit.module,
+         .log_record = suspect.culprit.log_record,
+         .fault_class = std::string(trace::Name(suspect.fault)),
+         .p = p,
+         .below_threshold = true});
+  }
   // Every step that a finding names is called abnormal, however small its share in it.
   answer.threshold = 1e-9;
   return answer;

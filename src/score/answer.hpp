@@ -23,6 +23,7 @@ struct Candidate {
   std::string fault_class;
   double p = 0;
   std::optional<double> saved_share;  ///< of the time lost, what its repair would save, where the method computes that
+  bool below_threshold = false;       ///< the method does not accuse it; it only says whom it would look at next
 };
 
 /// How abnormal one step is: its number in the case's features, its score on any finite scale.
@@ -50,7 +51,7 @@ nlohmann::ordered_json ToJson(const Answer& answer);
 /// The same as one line; names that are no UTF-8 are made so.
 std::string ToLine(const Answer& answer);
 
-/// TELLER's own verdict as an answer. "cannot tell" abstains.
+/// TELLER's own verdict as an answer: findings, and behind them suspects. "cannot tell" abstains.
 Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name);
 
 }  // namespace teller::score

@@ -101,6 +101,7 @@ class Comparison {
 
   void JudgeCandidates() {
     for (const Candidate& c : out_.flagged ? candidates_ : std::vector<Candidate>()) {
+      if (c.below_threshold) continue;
       bool right = label_.is_fault;
       if (out_.rank_place) right &= RightRank(c);
       if (!out_.rank_place && out_.process_place) right &= RightProcess(c);

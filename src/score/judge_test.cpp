@@ -56,6 +56,28 @@ TEST(Judge, RightWhenClassRankAndOperatorAre) {
   EXPECT_EQ(j.counted_class, "KERNEL_REGRESSION");
 }
 
+TEST(Judge, WhoIsOnlySuspectedIsNoVerdictOfWhatARepairSaves) {
+  const Answer answer =
+      Abnormal({{.rank = 0, .fault_class = "STRAGGLER_RANK"},
+                {.rank = 1, .op = "aten::mm", .fault_class = "KERNEL_REGRESSION", .below_threshold = true}});
+  const Judged j = Judge(SlowOperatorOnRank1(), TwoRanks(), &answer);
+  EXPECT_EQ(j.rank_place, 2u);
+  EXPECT_EQ(j.op_place, 2u);
+  EXPECT_EQ(j.candidates.size(), 1u);
+  EXPECT_EQ(j.said_class, "STRAGGLER_RANK");
+}
+
+TEST(Judge, WhoIsSuspectedInACaseCalledNormalHasAPlace) {
+  Answer answer =
+      Abnormal({{.rank = 1, .op = "aten::mm", .fault_class = "KERNEL_REGRESSION", .below_threshold = true}});
+  answer.status = AnswerStatus::kNormal;
+  const Judged j = Judge(SlowOperatorOnRank1(), TwoRanks(), &answer);
+  EXPECT_EQ(j.rank_place, 1u);
+  EXPECT_EQ(j.op_place, 1u);
+  EXPECT_EQ(j.loss, "missed");
+  EXPECT_TRUE(j.candidates.empty());
+}
+
 TEST(Judge, EachWayToBeWrongHasItsReason) {
   const Truth truth = SlowOperatorOnRank1();
   const auto loss = [&](const Answer* answer) { return Judge(truth, TwoRanks(), answer).loss; };
