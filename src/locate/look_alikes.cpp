@@ -125,6 +125,31 @@ bool ReadsALongContext(const Scene& scene, const Hypothesis& h) {
   });
 }
 
+/// The same where no step tells its kind: attention becomes longer right after a step that computed far more than
+/// these, which then was a long prompt.
+bool ReadsWhatALargeStepComputed(const Scene& scene, const Hypothesis& h) {
+  if (h.trouble != Trouble::kSlowOperator || h.steps.empty() || h.span == kNoSpan ||
+      tree::ClassOfName(scene.store.name(h.span)) != tree::KernelClass::kAttention)
+    return false;
+  const auto& steps = scene.trees.steps;
+  std::vector<double> works;
+  double lost = 0;
+  double whole = 0;
+  for (size_t i = 0; i < h.steps.size(); ++i) {
+    const trace::Step& step = steps[h.steps[i]];
+    if (step.kind != trace::StepKind::kUnknown || step.work <= 0) return false;
+    works.push_back(step.work);
+    lost += static_cast<double>(h.lost_in[i]);
+    whole += static_cast<double>(step.duration()) - static_cast<double>(h.lost_in[i]);
+  }
+  if (lost > kContextShare * whole) return false;
+  const uint32_t first = h.steps.front();
+  for (uint32_t s = first - std::min(first, kSoonAfter); s < first; ++s) {
+    if (steps[s].process == h.process && steps[s].work >= kLongPrompt * ml::Quantile(works, 0.5)) return true;
+  }
+  return false;
+}
+
 /// Bytes that a step's copies of one name move.
 double CopiedIn(const Scene& scene, uint32_t step, uint32_t name) {
   double bytes = 0;
@@ -215,7 +240,7 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
                        h.onset, h.end});
       return true;
     }
-    if (ReadsALongContext(scene, h)) {
+    if (ReadsALongContext(scene, h) || ReadsWhatALargeStepComputed(scene, h)) {
       notes.push_back(
           {"operators that read the context take longer while the sequence of a long prompt runs", h.onset, h.end});
       return true;

@@ -93,6 +93,28 @@ TEST(LookAlikes, WhatAPromptComputesTellsItsLengthWhereNothingElseDoes) {
   }
 }
 
+TEST(LookAlikes, AttentionAfterALargeStepOfNoKnownKindReadsWhatItComputed) {
+  for (const double large : {5e9, 60e9}) {
+    for (const char* name : {"flash_fwd_kernel", "aten::mm"}) {
+      Traced run;
+      for (int i = 0; i < 20; ++i) {
+        run.Step(trace::StepKind::kUnknown, -1, -1);
+        run.trees.steps.back().work = i == 9 ? large : 5e9;
+      }
+      run.store.spans.name.push_back(run.store.strings.Intern(name));
+      Hypothesis slow;
+      slow.trouble = Trouble::kSlowOperator;
+      slow.span = 0;
+      for (uint32_t s = 10; s < 20; ++s) {
+        slow.steps.push_back(s);
+        slow.lost_in.push_back(160'000);
+      }
+      const bool attention = std::string_view(name) != "aten::mm";
+      EXPECT_EQ(run.Left(slow), large > 10e9 && attention ? 0u : 1u) << name << large;
+    }
+  }
+}
+
 TEST(LookAlikes, APromptThatIsCutToABudgetIsOneLongPrompt) {
   Hypothesis slow;
   slow.trouble = Trouble::kSlowOperator;
