@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 
@@ -163,6 +164,7 @@ class Search {
     Finding& finding = findings_.emplace_back();
     finding.fault = fault;
     finding.view = "vertical";
+    finding.culprit.rank = RankOf(process);
     finding.culprit.process = std::move(process);
     finding.culprit.layer = layer;
     finding.onset = when.begin;
@@ -178,6 +180,20 @@ class Search {
     evidence.text = text;
     finding.evidence.push_back(std::move(evidence));
     return finding;
+  }
+
+  /// Of a worker that traces, or else logs, know by the same name; nothing where several ranks have it.
+  std::optional<int> RankOf(const std::string& process) const {
+    std::set<int> ranks;
+    if (process.empty()) return std::nullopt;
+    for (uint32_t p = 0; p < store_.processes.size(); ++p) {
+      const auto& rank = store_.processes[p].rank;
+      if (rank && ProcessName(store_, trace::ProcessRow(p)) == process) ranks.insert(*rank);
+    }
+    for (size_t row = 0; ranks.empty() && row < store_.logs.size(); ++row) {
+      if (store_.logs[row].rank && store_.logs[row].process == process) ranks.insert(*store_.logs[row].rank);
+    }
+    return ranks.size() == 1 ? std::optional(*ranks.begin()) : std::nullopt;
   }
 
   void RunQueue(uint32_t file, const std::string& process) {

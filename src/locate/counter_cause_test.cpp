@@ -164,6 +164,24 @@ TEST(CounterCause, Throttling) {
   EXPECT_EQ(findings[0].fault, FaultClass::kCpuStarved);
 }
 
+TEST(CounterCause, AWorkersRankIsToldByItsNameInTracesOrLogs) {
+  for (const bool traced : {true, false}) {
+    Host host;
+    host.Grow("Worker_TP1", "throttled_time", 0, 0.6e9);
+    EXPECT_FALSE(host.Find().at(0).culprit.rank);
+    if (traced) {
+      host.store.processes.resize(2);
+      host.store.processes[1].name = "Worker_TP1";
+      host.store.processes[1].rank = 1;
+    } else {
+      host.store.logs.resize(1);
+      host.store.logs[0].process = "Worker_TP1";
+      host.store.logs[0].rank = 1;
+    }
+    EXPECT_EQ(host.Find().at(0).culprit.rank, 1);
+  }
+}
+
 TEST(CounterCause, RequestsThrownBack) {
   Host host;
   host.Add("", "vllm:num_preemptions_total", {0, 0, 1, 4, 9});
