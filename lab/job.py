@@ -196,7 +196,7 @@ class JobCase:
         }
         if is_fault:
             more["culprit"] = {**fault.culprit, "rank": rank}
-            more["accept_ranks"] = list(range(world)) if fault.both_ends and world == 2 else [rank]
+            more["accept_ranks"] = fault.right_ranks(rank, world)
             more["victims"] = [r for r in range(world) if r not in more["accept_ranks"]]
         params = {**self.params, **self.plan["told"]}
         return label_of(self.stack, fault, self.seed, params, intervals, host, **more)

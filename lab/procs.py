@@ -6,6 +6,12 @@ import time
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
+def processor_of(rank):
+    """The one that a rank of a job is bound to. Ranks share processors where there are fewer."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[rank % len(cpus)]
+
+
 def stat(pid):
     """(name, state, parent, session, start in ticks since boot, CPU seconds, waits for a page from disk), or None when there is no such process."""
     try:

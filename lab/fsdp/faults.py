@@ -1,9 +1,8 @@
 """The faults and look-alikes that the FSDP stack can have: what is done, and the truth about it."""
 import dataclasses
-import os
 import typing
 
-from lab import inject, memory, network
+from lab import inject, memory, network, procs
 from lab.casefile import culprit
 from lab.fault import ERROR_LINE, ERROR_TEXT, Fault, no_memory, no_quota, oom_kill, orders, quota
 
@@ -15,7 +14,14 @@ class JobFault(Fault):
     failing: bool = False     # ranks may end badly
     timeout_s: int = 90       # of collectives: on a busy machine a rank can be away for long without any fault
     both_ends: bool = False   # of a link between two ranks: either is right
+    whole_processor: bool = False  # what is done to a rank's processor is done to every rank that is bound to it
     why_not: typing.Callable = network.no_namespaces
+
+    def right_ranks(self, rank, world):
+        """Whoever names one of these names the culprit."""
+        if self.both_ends and world == 2:
+            return list(range(world))
+        return [r for r in range(world) if r == rank or self.whole_processor and procs.processor_of(r) == procs.processor_of(rank)]
 
 
 def rank_of(p):
@@ -36,8 +42,7 @@ def link(effect):
 
 
 def hogs(scene, p, at_ns):
-    cpus = sorted(os.sched_getaffinity(0))
-    return inject.hogs(scene.guard, at_ns, p["seconds"], p["count"], (cpus[p["rank"] % len(cpus)],))
+    return inject.hogs(scene.guard, at_ns, p["seconds"], p["count"], (procs.processor_of(p["rank"]),))
 
 
 def by_rank(act):
@@ -109,7 +114,7 @@ ALL = {fault.kind: fault for fault in (
     JobFault("healthy", "nothing", "NOT_A_FAULT"),
     JobFault("cpu-contention", "busy loops of other programs on the processor of one rank", "CPU_STARVED", ("trace", "host"),
              (*LATE, "HOST_CPU_BOUND"), culprit(layer="host"),
-             params=lambda rng: {"count": rng.randint(2, 5), **seconds(1.0, 2.0)(rng)}, act=hogs),
+             params=lambda rng: {"count": rng.randint(2, 5), **seconds(1.0, 2.0)(rng)}, act=hogs, whole_processor=True),
     JobFault("sigstop", "one rank is stopped while it computes", "RUNTIME_PAUSE", SEEN, (*LATE, "CPU_STARVED"), PAUSE_CULPRIT,
              params=lambda rng: {"bursts": [[round(i * 0.7, 2), round(rng.uniform(0.15, 0.45), 2)] for i in range(rng.randint(1, 3))]},
              act=lambda scene, p, at_ns: inject.stop_bursts(scene.engine.processes[rank_of(p)], at_ns, p["bursts"], running=True)),
@@ -127,7 +132,7 @@ ALL = {fault.kind: fault for fault in (
     JobFault("late-host", "Python code of one rank computes before a collective", "HOST_CPU_BOUND", SEEN, LATE,
              culprit(layer="python", module="layers.1", function="Layer.forward"),
              params=lambda rng: {"ms": rng.randint(60, 160), "place": "layers.1", "max_hits": rng.randint(2, 5), "seconds": 1.5},
-             act=order("layer", "spin")),
+             act=order("layer", "spin"), operators=("Layer_1",)),
     JobFault("late-data", "the next requests of one rank come late", "HOST_CPU_BOUND", ("trace", "log"),
              (*LATE, "PRE_FORWARD_STALL", "STORAGE_SLOW"), culprit(layer="python", function="Feed.fetch"),
              params=lambda rng: {"ms": rng.randint(150, 400), "max_hits": rng.randint(1, 3), "seconds": 3.0}, act=order("fetch", "sleep")),

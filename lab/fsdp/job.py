@@ -3,7 +3,7 @@ import os
 import pathlib
 import random
 
-from lab import job
+from lab import job, procs
 from lab.fsdp import setup
 from lab.hookplan import HookPlan
 
@@ -54,10 +54,9 @@ class TorchJob(job.Job):
         self.link = HookPlan(self.folder / "link")
 
     def command(self, rank):
-        cpus = sorted(os.sched_getaffinity(0))
         env = {"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "HOME": str(self.folder), "TMPDIR": str(self.folder / "tmp"),
                "PYTHONPATH": f"{ROOT / 'lab' / 'hook'}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1", "SITE_PLAN": str(self.hooks[rank].path),
                "SITE_PRODUCT": str(setup.plugin()), "MASTER_ADDR": self.network.address(0), "MASTER_PORT": str(self.port),
                "GLOO_SOCKET_IFNAME": "eth0", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "INFO"}
-        return ["taskset", "-c", str(cpus[rank % len(cpus)]), str(setup.python()), "-u", "-m", "lab.fsdp.serving",
+        return ["taskset", "-c", str(procs.processor_of(rank)), str(setup.python()), "-u", "-m", "lab.fsdp.serving",
                 str(self.folder / "plan.json"), str(rank)], env

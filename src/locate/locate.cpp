@@ -123,7 +123,8 @@ void OrderFindings(std::vector<Finding>& findings) {
     const bool a_proof = IsProof(a);
     const bool b_proof = IsProof(b);
     if (a_proof != b_proof) return a_proof;
-    return a.score > b.score;
+    // Of what is equally sure, what began first and cost most: others wait for it.
+    return std::tuple(-a.score, a.onset, -a.cost) < std::tuple(-b.score, b.onset, -b.cost);
   });
 }
 
@@ -195,6 +196,11 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
+    if (IsRefuted(claims[c], tests[c])) {
+      claims[c].false_alarm = std::max(claims[c].false_alarm, options.false_alarms);
+      unproved.Note({claims[c]}, options.false_alarms);
+      continue;
+    }
     diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }

@@ -63,7 +63,23 @@ class Folder(unittest.TestCase):
 class Plain(fault.Fault):
     """A fault with what jobs ask of it."""
     change = staticmethod(lambda plan, params: None)
-    failing = both_ends = False
+    failing = False
+
+    def right_ranks(self, rank, world):
+        return [rank]
+
+
+class Truth(unittest.TestCase):
+    def test_ranks_that_share_the_starved_processor_are_all_right(self):
+        with mock.patch("os.sched_getaffinity", return_value={0, 1}):
+            self.assertEqual(fsdp_faults.ALL["cpu-contention"].right_ranks(3, 4), [1, 3])
+            self.assertEqual(fsdp_faults.ALL["cpu-quota"].right_ranks(3, 4), [3])
+        with mock.patch("os.sched_getaffinity", return_value=set(range(8))):
+            self.assertEqual(fsdp_faults.ALL["cpu-contention"].right_ranks(3, 4), [3])
+
+    def test_a_link_between_two_ranks_has_two_ends(self):
+        self.assertEqual(fsdp_faults.ALL["link-delay"].right_ranks(1, 2), [0, 1])
+        self.assertEqual(fsdp_faults.ALL["link-delay"].right_ranks(1, 4), [1])
 
 
 @unittest.skipIf(NO_NETWORK, f"SKIPPED: {NO_NETWORK}")
