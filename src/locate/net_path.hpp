@@ -8,8 +8,8 @@
 namespace teller::locate {
 
 /// Collectives of devices whose data goes over TCP between all ranks that use a network, by NCCL's own words, and that
-/// take most of the steps' time although all ranks are there: NET_PATH_WRONG. One condition alone proves nothing: NCCL
-/// names a network also where nobody uses it, and large collectives may take long on a fast one.
+/// take four tenths of the steps' time or more although all ranks are there: NET_PATH_WRONG. One condition alone proves
+/// nothing: NCCL names a network also where nobody uses it, and large collectives may take long on a fast one.
 std::vector<trace::Finding> FindNetPath(const Scene& scene);
 
 }  // namespace teller::locate

@@ -6,7 +6,7 @@
 
 namespace teller::locate {
 
-/// True when the other ranks waited in the step that the worst piece of a pause lies before for most of its length:
+/// True when the other ranks had begun the next step and waited in it for half of the pause's worst piece or longer:
 /// whoever schedules had done its part.
 bool OthersHadBegun(const Scene& scene, const Hypothesis& pause);
 

@@ -19,9 +19,10 @@ struct Unproved {
   void Note(const std::vector<Hypothesis>& list, double false_alarms);
 };
 
-/// Who is least as usual although nothing is proved, at most `most`, most suspect first: what the searches made of it,
-/// the least likely first; then processes and operators by how unusual the time of their own is that they lose. Left
-/// out is who a finding names, and what happened meanwhile. Empty where too few steps can be compared.
+/// Who differs most from what is usual although nothing is proved, at most `most`, most suspect first: what the
+/// searches made of it, the least likely first; then processes and operators by how unusual the time of their own is
+/// that they lose. Left out is who a finding names, and what happened meanwhile. Where too few steps can be compared,
+/// only what the searches found is left.
 /// Cost: O(slots log steps); claims beyond the first few are not looked at.
 std::vector<trace::Suspect> FindSuspects(const Scene& scene, Unproved unproved,
                                          const std::vector<trace::Finding>& findings, size_t most);

@@ -78,8 +78,8 @@ struct Finding {
   std::string explanation;  ///< one paragraph with [E1] references
 };
 
-/// Someone who is least as usual, and of whom nothing is proved: an answer for those who know that something was slow.
-/// Never a finding.
+/// Someone who differs most from what is usual, and of whom nothing is proved: an answer for those who know that
+/// something was slow. Never a finding.
 struct Suspect {
   Culprit culprit;
   FaultClass fault = FaultClass::kUnknown;        ///< what it would be
