@@ -437,7 +437,8 @@ bool CountsNobodyThrownBack(const trace::Store& store, Nanos begin, Nanos end) {
   };
   std::map<uint32_t, Seen> seen;
   for (const CounterSample& sample : store.counters) {
-    if (sample.at == kNoTime || !IsThrownBack(store.counter_series[sample.series.value()].name)) continue;
+    if (sample.at == kNoTime || !sample.series.valid()) continue;
+    if (!IsThrownBack(store.counter_series[sample.series.value()].name)) continue;
     Seen& s = seen[sample.series.value()];
     s.before = s.before || sample.at <= begin + kScrape;
     s.after = s.after || sample.at >= end - kScrape;

@@ -233,6 +233,8 @@ class Floods {
     // requests come by another way, or several prompts in one.
     const double again = prefills - requests - std::max(since, open);
     if (full.size() < 10 || again < 2 || again > requests) return;
+    const Nanos begin = store_.logs[full.front()].at;
+    if (begin != trace::kNoTime && CountsNobodyThrownBack(store_, begin, store_.logs[full.back()].at)) return;
     PublishFull(full, again >= 3 ? 3e-3 : 8e-3,
                 "The KV cache is full in " + std::to_string(full.size()) + " iterations, and " +
                     std::to_string(static_cast<int>(again)) +
@@ -240,9 +242,6 @@ class Floods {
   }
 
   void PublishFull(const std::vector<size_t>& rows, double false_alarm, const std::string& text) {
-    const Nanos begin = store_.logs[rows.front()].at;
-    const Nanos end = store_.logs[rows.back()].at;
-    if (begin != trace::kNoTime && CountsNobodyThrownBack(store_, begin, end)) return;
     std::vector<Signal> made;
     for (const size_t row : rows) {
       Signal s;

@@ -28,6 +28,7 @@ constexpr double kLeastLoad = 30;    // s by which it does
 constexpr double kLeastSize = kGiB;  // below, opening files and building modules is most of the time
 constexpr double kLeastSeconds = 60;
 constexpr double kSlowest = 50 * kMB;  // bytes/s: half of what one spinning disk or a gigabit of network brings
+constexpr double kPacked = 4;          // times as much may be read as is kept, where weights are quantized on the way
 constexpr double kMostNumber = 1e7;
 constexpr int kNotTold = -1;  // the rank of a server with one rank
 
@@ -56,6 +57,7 @@ class Loads {
   void Run() {
     for (const size_t row : facts_.order) {
       const std::string_view text = FirstLine(store_.logs[row].message);
+      as_stored_ = as_stored_ || Has(text, "quantization=None");
       if (!HasAny(text, {"Loading weights took ", "Load weight end", "odel loading took "})) continue;
       std::vector<Load>& mine = by_rank_[RankOf(store_, facts_, row).value_or(kNotTold)];
       if (const auto seconds = NumberBehind(text, "Loading weights took ")) {
@@ -109,8 +111,8 @@ class Loads {
     return true;
   }
 
-  /// All together read more slowly than any storage that weights are kept on. Each rank may have read what it did not
-  /// keep as well, but the same files hold no more than what all of them keep.
+  /// All together read more slowly than any storage that weights are kept on: by what they keep of them, which is what
+  /// the files hold unless weights are quantized while they are loaded. What a download takes is not told apart.
   bool Slow(size_t round) {
     const auto ranks = Round(round);
     if (ranks.empty()) return false;
@@ -123,13 +125,14 @@ class Loads {
     const auto told = static_cast<double>(ranks.size());
     bytes *= std::max(told, static_cast<double>(facts_.world_size)) / told;
     const Load worst = Longest(ranks).second;
-    if (bytes < kLeastSize || worst.seconds < kLeastSeconds || bytes >= kSlowest * worst.seconds) return false;
+    const double slowest = as_stored_ ? kSlowest : kSlowest / kPacked;
+    if (bytes < kLeastSize || worst.seconds < kLeastSeconds || bytes >= slowest * worst.seconds) return false;
     Finding finding = Start(worst);
     finding.view = "vertical";
     finding.culprit.rank.reset();
     finding.culprit.process.clear();
     finding.explanation = fmt::format(
-        "Weights of {:.1f} GiB took {:.0f} s to read, {:.0f} MB/s [E1]: less than one disk or a network of 1 Gbit/s "
+        "Weights of {:.1f} GiB took {:.0f} s to load, {:.0f} MB/s [E1]: less than one disk or a network of 1 Gbit/s "
         "brings. The storage that they are on, or the path to it, is slow.",
         bytes / kGiB, worst.seconds, bytes / worst.seconds / kMB);
     Publish(std::move(finding), 6e-3);
@@ -161,6 +164,7 @@ class Loads {
   const LogFacts& facts_;
   LogCauses& out_;
   std::map<int, std::vector<Load>> by_rank_;  ///< order: by time
+  bool as_stored_ = false;                    ///< the engine says that it does not quantize
 };
 
 }  // namespace

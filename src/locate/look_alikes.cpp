@@ -73,10 +73,15 @@ std::vector<Prompt> PromptsOf(const Scene& scene, trace::ProcessRow process) {
       decoding.push_back(step.work);
   }
   const double weights = decoding.empty() ? 0 : ml::Quantile(decoding, 0.5);  // what each step reads anyway
+  // Tokens and work cannot be compared with each other.
+  const bool told = std::any_of(steps.begin(), steps.end(), [&](const trace::Step& step) {
+    return step.process == process && step.prefill_requests > 0 && step.new_tokens > 0;
+  });
   for (uint32_t s = 0; s < steps.size(); ++s) {
     const trace::Step& step = steps[s];
     // Where nothing tells how many tokens there are, what the step computes does.
-    if (step.process == process && step.kind == trace::StepKind::kPrefill && step.new_tokens < 0 && step.work > 0) {
+    if (!told && step.process == process && step.kind == trace::StepKind::kPrefill && step.new_tokens < 0 &&
+        step.work > 0) {
       prompts.push_back({s, std::max(0.0, step.work - weights)});
       cut = false;
       continue;
@@ -126,7 +131,7 @@ bool ReadsALongContext(const Scene& scene, const Hypothesis& h) {
 }
 
 /// The same where no step tells its kind: attention becomes longer right after a step that computed far more than
-/// these, which then was a long prompt.
+/// these and than other such steps, which then was a long prompt. Where prompts are all alike, none of them is long.
 bool ReadsWhatALargeStepComputed(const Scene& scene, const Hypothesis& h) {
   if (h.trouble != Trouble::kSlowOperator || h.steps.empty() || h.span == kNoSpan ||
       tree::ClassOfName(scene.store.name(h.span)) != tree::KernelClass::kAttention)
@@ -143,11 +148,17 @@ bool ReadsWhatALargeStepComputed(const Scene& scene, const Hypothesis& h) {
     whole += static_cast<double>(step.duration()) - static_cast<double>(h.lost_in[i]);
   }
   if (lost > kContextShare * whole) return false;
+  const double large = kLongPrompt * ml::Quantile(works, 0.5);
   const uint32_t first = h.steps.front();
-  for (uint32_t s = first - std::min(first, kSoonAfter); s < first; ++s) {
-    if (steps[s].process == h.process && steps[s].work >= kLongPrompt * ml::Quantile(works, 0.5)) return true;
+  double before = 0;  // the largest of those right before
+  std::vector<double> others;
+  for (uint32_t s = 0; s < steps.size(); ++s) {
+    if (steps[s].process != h.process || steps[s].work < large) continue;
+    const bool near = s < first && s + kSoonAfter >= first;
+    if (near) before = std::max(before, steps[s].work);
+    if (!near) others.push_back(steps[s].work);
   }
-  return false;
+  return before > 0 && (others.empty() || before >= kLongPrompt * ml::Quantile(others, 0.5));
 }
 
 /// Bytes that a step's copies of one name move.

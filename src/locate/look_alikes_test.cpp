@@ -115,6 +115,23 @@ TEST(LookAlikes, AttentionAfterALargeStepOfNoKnownKindReadsWhatItComputed) {
   }
 }
 
+TEST(LookAlikes, AttentionAfterOneOfManyEqualPromptsHasNoLongerContext) {
+  Traced run;
+  for (int i = 0; i < 40; ++i) {
+    run.Step(trace::StepKind::kUnknown, -1, -1);
+    run.trees.steps.back().work = i % 8 == 1 ? 60e9 : 5e9;
+  }
+  run.store.spans.name.push_back(run.store.strings.Intern("flash_fwd_kernel"));
+  Hypothesis slow;
+  slow.trouble = Trouble::kSlowOperator;
+  slow.span = 0;
+  for (uint32_t s = 10; s < 16; ++s) {
+    slow.steps.push_back(s);
+    slow.lost_in.push_back(160'000);
+  }
+  EXPECT_EQ(run.Left(slow), 1u);
+}
+
 TEST(LookAlikes, APromptThatIsCutToABudgetIsOneLongPrompt) {
   Hypothesis slow;
   slow.trouble = Trouble::kSlowOperator;

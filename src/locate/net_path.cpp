@@ -22,84 +22,144 @@ using trace::Nanos;
 
 constexpr double kMost = 0.4;  // of the steps' time: more than computing leaves room for elsewhere
 constexpr size_t kFewestSteps = 5;
-constexpr double kFalseAlarm = 8e-3;  // a cluster may have no faster network
+constexpr double kFalseAlarm = 8e-3;
+constexpr double kMaybeAlarm = 0.05;  // hosts that have no faster network are common
 
-/// Lines that say that data of the ranks goes over TCP.
-struct SocketLines {
-  size_t channel = 0;  ///< a connection between two ranks
-  size_t network = 0;  ///< the network and its interface; else the same line
+/// What a log says of data that goes over TCP.
+struct SocketPath {
+  size_t channel = 0;  ///< line: a connection between two ranks
+  size_t network = 0;  ///< line: the network and its interface; else the same
+  bool wrong = false;  ///< ranks of one host, or a faster network that is there or is switched off
 };
+
+/// Ranks of "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0", and who of them wrote it.
+struct Connection {
+  int from = -1;
+  int to = -1;
+  bool sender = true;
+};
+
+std::optional<Connection> ReadConnection(std::string_view text) {
+  const size_t colon = text.find(" : ");
+  const size_t arrow = text.find(" -> ");
+  if (colon == std::string_view::npos || arrow == std::string_view::npos || arrow < colon) return std::nullopt;
+  const auto from = NumberAfter(text.substr(colon), " : ");
+  const auto to = NumberAfter(text.substr(arrow), " -> ");
+  if (!from || !to || *from < 0 || *to < 0 || *from > INT32_MAX || *to > INT32_MAX) return std::nullopt;
+  return Connection{static_cast<int>(*from), static_cast<int>(*to), !Has(text, "[receive]")};
+}
 
 /// That NCCL chooses a network does not tell that data goes there: it also does so where all ranks are on one host and
 /// exchange data without it. A connection tells. Nothing where some use a faster network: then who falls back is found
 /// by contrast.
-std::optional<SocketLines> FindSocketLines(const trace::Store& store) {
+std::optional<SocketPath> FindSocketPath(const trace::Store& store) {
   std::optional<size_t> channel;
   std::optional<size_t> network;
+  std::map<int, uint32_t> host_of;  // rank -> StringId
+  std::vector<Connection> sockets;
+  SocketPath path;
   for (size_t row = 0; row < store.logs.size(); ++row) {
     const trace::LogRecord& record = store.logs[row];
     if (record.source != trace::LogSource::kNccl) continue;
     const std::string_view text = FirstLine(record.message);
     const bool socket = Has(text, " via NET/Socket");
     if (!socket && Has(text, " via NET/")) return std::nullopt;
-    if (socket && !channel) channel = row;
     if (!network && Has(text, "NET/Socket : Using ")) network = row;
+    path.wrong = path.wrong || Has(text, "NET/IB : Using ") || Has(text, "NCCL_IB_DISABLE set by environment to 1");
+    if (!socket) continue;
+    if (!channel) channel = row;
+    const auto connection = ReadConnection(text);
+    const trace::NcclWriter* writer = store.nccl_writers.Find(static_cast<uint32_t>(row));
+    if (!connection || writer == nullptr) continue;
+    host_of[connection->sender ? connection->from : connection->to] = writer->host.value();
+    sockets.push_back(*connection);
   }
   if (!channel) return std::nullopt;
-  return SocketLines{*channel, network.value_or(*channel)};
+  path.channel = *channel;
+  path.network = network.value_or(*channel);
+  for (const Connection& c : sockets) {
+    const auto from = host_of.find(c.from);
+    const auto to = host_of.find(c.to);
+    path.wrong = path.wrong || (from != host_of.end() && to != host_of.end() && from->second == to->second);
+  }
+  return path;
 }
 
-/// Time of one process's steps, and how long its device was in collectives that all ranks had entered.
-struct Share {
-  Nanos steps = 0;
-  Nanos transfer = 0;
-  size_t count = 0;  ///< of steps
+using Stretches = std::vector<std::pair<Nanos, Nanos>>;
 
-  double part() const { return static_cast<double>(transfer) / static_cast<double>(steps); }
+/// Time that lies in both; `steps` do not overlap. Cost: O(n log n).
+Nanos CommonTime(Stretches moving, Stretches steps) {
+  std::sort(moving.begin(), moving.end());
+  std::sort(steps.begin(), steps.end());
+  Nanos common = 0;
+  Nanos done = trace::kNoTime;  // what ends before is counted
+  size_t s = 0;
+  for (const auto& [begin, end] : moving) {
+    Nanos at = done == trace::kNoTime ? begin : std::max(begin, done);
+    while (s < steps.size() && steps[s].second <= at) ++s;
+    for (size_t i = s; i < steps.size() && steps[i].first < end; ++i)
+      common += std::max<Nanos>(0, std::min(end, steps[i].second) - std::max(at, steps[i].first));
+    done = done == trace::kNoTime ? end : std::max(done, end);
+  }
+  return common;
+}
+
+/// One process: its steps, and how long in them its device was in collectives that all ranks had entered.
+struct Share {
+  Stretches steps;
+  Stretches moving;
+  Nanos whole = 0;
+  Nanos moved = 0;
+
+  double part() const { return static_cast<double>(moved) / static_cast<double>(whole); }
 };
 
 /// By process. Only of those that use a device and take part in collectives.
 std::map<trace::ProcessRow, Share> Shares(const Scene& scene) {
   std::map<trace::ProcessRow, Share> shares;
   for (const trace::Collective& collective : scene.trees.collectives) {
-    if (collective.point_to_point || collective.inferred) continue;
+    if (collective.point_to_point || collective.inferred || collective.transfer <= 0) continue;
     for (const auto& member : collective.members)
-      shares[member.process].transfer += std::max<Nanos>(0, collective.transfer);
+      shares[member.process].moving.emplace_back(member.end - collective.transfer, member.end);
   }
   for (const trace::Step& step : scene.trees.steps) {
     const auto share = shares.find(step.process);
     if (share == shares.end()) continue;
-    share->second.steps += step.duration();
-    ++share->second.count;
+    share->second.steps.emplace_back(step.begin, step.end);
+    share->second.whole += step.duration();
   }
   std::erase_if(shares, [&](const auto& entry) {
-    return entry.second.count < kFewestSteps || entry.second.steps <= 0 || !UsesDevice(scene, entry.first);
+    return entry.second.steps.size() < kFewestSteps || entry.second.whole <= 0 || !UsesDevice(scene, entry.first);
   });
+  for (auto& [process, share] : shares) share.moved = CommonTime(share.moving, share.steps);
   return shares;
 }
 
 }  // namespace
 
 std::vector<Finding> FindNetPath(const Scene& scene) {
-  const auto lines = FindSocketLines(scene.store);
-  if (!lines) return {};
+  const auto path = FindSocketPath(scene.store);
+  if (!path) return {};
   const auto shares = Shares(scene);
   if (shares.empty()) return {};
   std::vector<double> parts;
   for (const auto& [process, share] : shares) parts.push_back(share.part());
-  const double part = std::min(1.0, ml::Quantile(parts, 0.5));
+  const double part = ml::Quantile(parts, 0.5);
   if (part < kMost) return {};
+  const auto most = std::max_element(shares.begin(), shares.end(),
+                                     [](const auto& a, const auto& b) { return a.second.moved < b.second.moved; });
   Finding finding;
   finding.fault = FaultClass::kNetPathWrong;
   finding.view = "vertical";
   finding.culprit.layer = "network";
-  finding.culprit.log_record = Shorten(FirstLine(scene.store.logs[lines->network].message), 240);
-  finding.false_alarm_probability = kFalseAlarm;
-  finding.score = ScoreOf(kFalseAlarm);
+  finding.culprit.log_record = Shorten(FirstLine(scene.store.logs[path->network].message), 240);
+  finding.false_alarm_probability = path->wrong ? kFalseAlarm : kMaybeAlarm;
+  finding.score = ScoreOf(finding.false_alarm_probability);
   finding.alternatives = {{FaultClass::kNetLinkFault, 0.2}, {FaultClass::kNotAFault, 0.2}};
+  finding.cost = most->second.moved;
   const auto& steps = scene.trees.steps;
-  for (uint32_t s = 0; s < steps.size(); ++s) {
-    if (shares.count(steps[s].process) == 0) continue;
+  for (uint32_t s = 0; s < steps.size(); ++s) {  // all ranks take the same ones: of one, the worst hit
+    if (steps[s].process != most->first) continue;
     finding.steps.push_back({.row = trace::StepRow(s),
                              .rank = steps[s].rank,
                              .index = steps[s].index,
@@ -110,14 +170,13 @@ std::vector<Finding> FindNetPath(const Scene& scene) {
     finding.onset = finding.onset == trace::kNoTime ? steps[s].begin : std::min(finding.onset, steps[s].begin);
     finding.end = std::max(finding.end, steps[s].end);
   }
-  for (const auto& [process, share] : shares) finding.cost = std::max(finding.cost, share.transfer);
-  const std::string network = AddEvidence(finding, scene.store, lines->network);
-  const std::string channel = AddEvidence(finding, scene.store, lines->channel);
+  const std::string network = AddEvidence(finding, scene.store, path->network);
+  const std::string channel = AddEvidence(finding, scene.store, path->channel);
   finding.explanation = fmt::format(
       "NCCL moves data between ranks over TCP sockets {}{}, and collectives that all ranks have entered take {:.0f} % "
-      "of the steps' "
-      "time. If these hosts have a faster network (InfiniBand, RoCE) or links between their GPUs, the job does not use "
-      "it: a driver, a device or a right is missing in the container, or a setting chooses the wrong interface.",
+      "of the steps' time. If these hosts have a faster network (InfiniBand, RoCE) or links between their GPUs, the "
+      "job does not use it: a driver, a device or a right is missing in the container, or a setting chooses the wrong "
+      "interface.",
       network, channel == network ? "" : channel, 100 * part);
   return {finding};
 }
