@@ -115,8 +115,12 @@ def whole_set(target):
         raise LabError(f"{part}: is there already; remove it unless another run writes it")
     part.parent.mkdir(parents=True, exist_ok=True)
     with Guard() as guard:
-        part.mkdir()
         guard.folder(part)
+        try:
+            part.mkdir()
+        except OSError as error:
+            guard.leave(part)  # one of that name is somebody else's
+            raise LabError(f"cannot make {part}: {error.strerror}") from error
         try:
             yield part
             part.rename(target)

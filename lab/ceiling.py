@@ -6,8 +6,9 @@ Its place is an operator or module where the label has one and the trace shows i
 (of all ranks where none is named): their time, the gap before them, both less waits for others. It sees what each step costs there more than the median of steps of the
 same kind and shape outside of the window asked about. A window is visible when its mean excess is above that of every window as long in the controls: the same recording
 re-timed without a fault, else all cases without one of the same source, stack and number of ranks. So none of N control windows is called, and the share of false calls is
-below about 1/N for each place looked at (windows overlap and are no N independent trials). Clear: above twice that. Visible steps: those of visible windows and those that
-are visible alone.
+below about 1/N for each place looked at (windows overlap and are no N independent trials). A fault is visible also when one of its S steps alone is above every step of
+the controls: of N such steps, which adds about S/N of false calls. Clear: a window above twice its limit. Visible steps: those of visible windows and those that are
+visible alone.
 
 It is an upper mark of one statistic and no proof. What TELLER finds and this calls invisible is listed: there the mark is too low.
 """
@@ -302,6 +303,12 @@ def text(groups, rows, of_teller):
     return "\n".join(lines)
 
 
+def cases_in(roots):
+    """The cases below, as `teller lab score` finds them: without drafts."""
+    draft = lambda name: name.startswith(".") or name.endswith(".part")
+    return sorted({label.parent for root in roots for label in root.rglob("label.json") if not any(map(draft, label.parent.relative_to(root).parts))})
+
+
 def ask(case, marks, answers):
     why = why_not_asked(case)
     label = case.label
@@ -319,7 +326,7 @@ def main(argv):
     args = parser.parse_args(argv)
     if args.output and args.output.exists():
         raise LabError(f"{args.output}: is there already; name a new file")
-    folders = sorted({label.parent for folder in args.cases for label in folder.rglob("label.json")})
+    folders = cases_in(args.cases)
     if not folders:
         raise LabError(f"{args.cases[0]}: no labelled case in it")
     scores = read_object(args.scores, ("methods", "cases")) if args.scores else None

@@ -5,8 +5,9 @@ The run starts this program first and holds the writing end of its standard inpu
     namespace NAME
     group PATH
     folder PATH
+    leave PATH
 When the pipe closes, for whatever reason, the guard ends every process of these sessions, then removes these network namespaces,
-control groups and folders. What the run has dealt with itself is simply not there any more.
+control groups and folders. What the run has dealt with itself is simply not there any more. `leave` takes a folder back.
 """
 import os
 import pathlib
@@ -41,6 +42,8 @@ def serve(lines):
             sessions.append((int(pid), int(began)))
         elif word in names:
             names[word].append(rest)
+        elif word == "leave":
+            names["folder"] = [folder for folder in names["folder"] if folder != rest]
     for pid, began in sessions:
         procs.end_session(pid, began)
     for space in names["namespace"]:
@@ -76,6 +79,10 @@ class Guard:
     def folder(self, path):
         """Call before making the folder."""
         self._tell(f"folder {path}")
+
+    def leave(self, path):
+        """Takes `folder` back: it could not be made."""
+        self._tell(f"leave {path}")
 
     def namespace(self, name):
         """Call before making a network namespace."""

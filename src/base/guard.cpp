@@ -24,7 +24,7 @@ constexpr std::array<int, 3> kInterrupts = {SIGINT, SIGTERM, SIGHUP};
 /// The pipe to the guard; -1 where nothing is guarded.
 int g_guard = -1;
 
-enum class Word : uint8_t { kStarted, kEnded, kFolder };
+enum class Word : uint8_t { kStarted, kEnded, kFolder, kNoFolder };
 
 /// What a guard is told; the bytes of a folder's name follow.
 struct Message {
@@ -57,8 +57,18 @@ bool ReadAll(int fd, void* data, size_t size) {
 void Tell(Word word, uint32_t value, std::string_view name = {}) {
   if (g_guard < 0) return;
   const Message message{.word = word, .value = value};
-  // A guard that is gone leaves the work unguarded, which is no reason to stop it.
-  if (WriteAll(g_guard, &message, sizeof message)) WriteAll(g_guard, name.data(), name.size());
+  std::string whole(sizeof message, '\0');
+  std::memcpy(whole.data(), &message, sizeof message);
+  whole += name;
+  // In one piece, so that who is killed has said all of it or nothing. A guard that is gone leaves the work unguarded,
+  // which is no reason to stop it.
+  WriteAll(g_guard, whole.data(), whole.size());
+}
+
+void TellOfFolder(Word word, const std::string& path) {
+  std::error_code error;
+  const std::string whole = fs::absolute(path, error).string();
+  if (!error) Tell(word, static_cast<uint32_t>(whole.size()), whole);
 }
 
 void KillAll(const std::set<pid_t>& groups) {
@@ -73,13 +83,15 @@ void KillAll(const std::set<pid_t>& groups) {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
   std::set<pid_t> groups;
-  std::vector<std::string> folders;
+  std::set<std::string> folders;
   for (Message message; ReadAll(pipe, &message, sizeof message);) {
     if (message.word == Word::kStarted) groups.insert(static_cast<pid_t>(message.value));
     if (message.word == Word::kEnded) groups.erase(static_cast<pid_t>(message.value));
-    if (message.word != Word::kFolder) continue;
+    if (message.word != Word::kFolder && message.word != Word::kNoFolder) continue;
     std::string name(message.value, '\0');
-    if (ReadAll(pipe, name.data(), name.size())) folders.push_back(std::move(name));
+    if (!ReadAll(pipe, name.data(), name.size())) break;
+    if (message.word == Word::kFolder) folders.insert(std::move(name));
+    if (message.word == Word::kNoFolder) folders.erase(name);
   }
   KillAll(groups);
   // Who is dying may write yet.
@@ -132,7 +144,12 @@ GuardedEnd WaitFor(pid_t worker, const sigset_t& signals) {
       Wait(worker);
       return end;
     }
-    if (waitpid(worker, &status, WNOHANG) == worker) break;
+    const pid_t ended = waitpid(worker, &status, WNOHANG);
+    if (ended == worker) break;
+    if (ended < 0 && errno != EINTR) {  // somebody else has collected it
+      end.status = 1;
+      return end;
+    }
   }
   if (WIFEXITED(status)) end.status = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
@@ -155,6 +172,11 @@ Error NoProcess() {
 Result<GuardedEnd> RunGuarded(const std::function<int()>& work) {
   std::array<int, 2> pipe{};
   if (pipe2(pipe.data(), O_CLOEXEC) != 0) return NoProcess();
+  // Inherited as ignored (`trap '' CHLD`) it would neither come nor leave a status, here and in the work.
+  struct sigaction usual {};
+  struct sigaction inherited {};
+  usual.sa_handler = SIG_DFL;
+  sigaction(SIGCHLD, &usual, &inherited);
   const pid_t self = getpid();
   const pid_t guard = fork();
   if (guard == 0) {
@@ -176,14 +198,17 @@ Result<GuardedEnd> RunGuarded(const std::function<int()>& work) {
   Result<GuardedEnd> end = worker < 0 ? Result<GuardedEnd>(NoProcess()) : WaitFor(worker, signals);
   close(pipe[1]);
   if (guard > 0) Wait(guard);
+  sigaction(SIGCHLD, &inherited, nullptr);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return end;
 }
 
 void GuardFolder(const std::string& path) {
-  std::error_code error;
-  const std::string whole = fs::absolute(path, error).string();
-  if (!error) Tell(Word::kFolder, static_cast<uint32_t>(whole.size()), whole);
+  TellOfFolder(Word::kFolder, path);
+}
+
+void LeaveFolder(const std::string& path) {
+  TellOfFolder(Word::kNoFolder, path);
 }
 
 pid_t StartGuarded() {

@@ -22,11 +22,15 @@ struct GuardedEnd {
 /// have one thread. What the work throws is thrown in its own process. Errors: kUnreadable (no process or pipe).
 Result<GuardedEnd> RunGuarded(const std::function<int()>& work);
 
-/// For guarded work; elsewhere it does nothing. Call right after making the folder.
+/// For guarded work; elsewhere it does nothing. Call before making the folder.
 void GuardFolder(const std::string& path);
 
+/// Takes GuardFolder back: the folder could not be made, so one of that name is somebody else's.
+void LeaveFolder(const std::string& path);
+
 /// As fork(), for a child in a process group of its own that ends with this process: by the guard where there is one,
-/// else by the kernel, which knows only the child itself.
+/// else by the kernel, which knows only the child itself. The kernel ends the child already when the thread ends that
+/// forked it: call from a thread that stays until the child has been waited for.
 pid_t StartGuarded();
 
 /// To be called when the child has been waited for: ends what is left of its group.

@@ -1,6 +1,7 @@
 #include "base/guard.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -21,10 +22,11 @@ class GuardTest : public testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   /// A child of guarded work that would live for ever, noted in a file.
-  void StartSleeper() const {
+  pid_t StartSleeper() const {
     const pid_t child = StartGuarded();
     while (child == 0) pause();
     std::ofstream(root_ / "child") << child;
+    return child;
   }
   /// True when it has ended; nobody may have collected it yet.
   bool Ended() const {
@@ -85,11 +87,48 @@ TEST_F(GuardTest, WhatGotItsNameStays) {
 
 TEST_F(GuardTest, OutsideOfGuardedWorkNothingIsRemoved) {
   GuardFolder((root_ / "half").string());
-  const pid_t child = StartGuarded();
-  while (child == 0) pause();
+  const pid_t child = StartSleeper();
   EXPECT_EQ(getpgid(child), child);
   EndGuarded(child);
+  EXPECT_TRUE(Ended());
+  kill(child, SIGKILL);  // so that a failure does not wait for ever
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(fs::exists(root_ / "half"));
+}
+
+TEST_F(GuardTest, AFolderIsGuardedBeforeItIsThere) {
+  const auto end = RunGuarded([&] {
+    GuardFolder((root_ / "new").string());
+    fs::create_directory(root_ / "new");
+    raise(SIGKILL);
+    return 0;
+  });
+  ASSERT_TRUE(end);
+  EXPECT_FALSE(fs::exists(root_ / "new"));
+}
+
+TEST_F(GuardTest, AFolderThatIsNotOursStays) {
+  const auto end = RunGuarded([&] {
+    GuardFolder((root_ / "half").string());
+    LeaveFolder((root_ / "half").string());
+    return 0;
+  });
+  ASSERT_TRUE(end);
+  EXPECT_TRUE(fs::exists(root_ / "half" / "deep"));
+}
+
+TEST_F(GuardTest, WorkEndsAlsoWhereEndsOfChildrenAreIgnored) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  const auto end = RunGuarded([] {
+    const pid_t child = StartGuarded();
+    if (child == 0) _exit(5);
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  });
+  EXPECT_EQ(std::signal(SIGCHLD, before), SIG_IGN);
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->status, 5);
 }
 
 }  // namespace

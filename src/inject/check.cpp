@@ -108,10 +108,6 @@ void CheckInputs(const std::string& folder, const Label& label, unsigned threads
       std::max(0.0, before), std::max(0.0, after)));
 }
 
-}  // namespace
-
-namespace {
-
 /// What is being written, or was left half written by a run that was killed.
 bool IsDraft(const fs::path& path) {
   const std::string name = path.filename().string();

@@ -36,8 +36,11 @@ base::Result<Draft> Draft::Make(const std::string& name) {
     return base::Error{base::Code::kUsage, "is there already; remove it unless another run writes it",
                        draft.path_.string()};
   }
-  if (!fs::create_directory(draft.path_, error)) return CannotBeMade(draft.path_, error.message());
-  base::GuardFolder(draft.path_.string());
+  base::GuardFolder(draft.path_.string());  // first: this may be killed at any moment
+  if (!fs::create_directory(draft.path_, error)) {
+    base::LeaveFolder(draft.path_.string());
+    return CannotBeMade(draft.path_, error ? error.message() : "it has appeared meanwhile");
+  }
   draft.kept_ = false;
   return draft;
 }

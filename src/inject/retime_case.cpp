@@ -108,8 +108,6 @@ class Maker {
   }
 
   /// New begin and end of a step.
-  Interval Moved(uint32_t step) const { return Moved(retime::TimeMap(run_.store, graph_, times_), step); }
-
   Interval Moved(const retime::TimeMap& map, uint32_t step) const {
     const trace::Step& s = run_.trees.steps[step];
     const auto lane = map.BusiestThread(s.process, s.begin, s.end);
@@ -147,16 +145,18 @@ class Maker {
       window = {times_.begin(row) - plant_.length, times_.begin(row)};
       made_.label.activations = {window};
     } else {
-      window = {Moved(planted_.steps.front()).begin, Moved(planted_.steps.back()).end};
+      const retime::TimeMap map(run_.store, graph_, times_);
+      window = {Moved(map, planted_.steps.front()).begin, Moved(map, planted_.steps.back()).end};
     }
   }
 
   /// How long the steps of the process take, recorded and changed.
   void CompareTimes() {
     const trace::Step& first = run_.trees.steps[planted_.steps.front()];
+    const retime::TimeMap map(run_.store, graph_, times_);
     for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) {
       if (run_.trees.steps[s].process != first.process) continue;
-      const Interval moved = Moved(s);
+      const Interval moved = Moved(map, s);
       made_.recorded += run_.trees.steps[s].duration();
       made_.changed += moved.end - moved.begin;
     }
@@ -165,11 +165,12 @@ class Maker {
   Json AbnormalSteps() const {
     std::map<uint32_t, std::vector<uint32_t>> by_index;
     for (uint32_t s = 0; s < run_.trees.steps.size(); ++s) by_index[run_.trees.steps[s].index].push_back(s);
+    const retime::TimeMap map(run_.store, graph_, times_);
     Json steps = Json::array();
     for (const uint32_t step : planted_.steps) {
       Json ranks = Json::array();
       for (const uint32_t s : by_index[run_.trees.steps[step].index]) {
-        const Interval moved = Moved(s);
+        const Interval moved = Moved(map, s);
         ranks.push_back({moved.begin, moved.end});
       }
       steps.push_back({{"index", run_.trees.steps[step].index},

@@ -48,11 +48,15 @@ class Search {
         under_way.emplace_back(request.arrival, request.finished);
     }
     under_way_ = Coverage(std::move(under_way));
+    std::vector<std::set<Nanos>*> times(store.counter_series.size());  // of scrapes, by series; null for other counters
+    for (size_t s = 0; s < times.size(); ++s) {
+      const trace::CounterSeries& series = store.counter_series[s];
+      const std::string process = FrontEndOf(series.name);
+      if (!process.empty()) times[s] = &scrapes_[{series.file.value(), process}];
+    }
     for (const trace::CounterSample& sample : store.counters) {
       if (!sample.series.valid() || sample.at == kNoTime) continue;
-      const trace::CounterSeries& series = store.counter_series[sample.series.value()];
-      const std::string process = FrontEndOf(series.name);
-      if (!process.empty()) scrapes_[{series.file.value(), process}].insert(sample.at);
+      if (std::set<Nanos>* of_series = times[sample.series.value()]) of_series->insert(sample.at);
     }
   }
 

@@ -23,8 +23,9 @@ using trace::Nanos;
 
 constexpr Nanos kOrderly = 60 * base::kSecond;  // an asked-for end may take so long to wait for running requests
 constexpr Nanos kBusyUntil = base::kSecond;     // lines about a request that was being computed are no older
-constexpr Nanos kClocks = 5 * base::kSecond;    // that logs and counters may be apart; who is asked later is asked because of the death
-constexpr double kMissed = 1.5;                 // times its usual distance between samples: one of its own is missing
+// That logs and counters may be apart; who is asked later is asked because of the death.
+constexpr Nanos kClocks = 5 * base::kSecond;
+constexpr double kMissed = 1.5;  // times its usual distance between samples: one of its own is missing
 
 /// When a process was last seen in a file of counters, and when the file first has samples without it.
 struct LastSeen {

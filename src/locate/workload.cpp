@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "locate/naming.hpp"
 #include "locate/transfer_shift.hpp"
@@ -78,36 +80,54 @@ bool IsWarmUp(const Scene& scene, const std::vector<std::pair<uint32_t, uint32_t
   return false;
 }
 
-/// Steps of stages that send to others, by (receiving process, index of the step): when each began.
-std::map<std::pair<uint32_t, uint32_t>, Nanos> BeginsBefore(const Scene& scene) {
-  std::map<uint32_t, std::set<uint32_t>> receivers;  // by sender
-  for (const trace::Collective& collective : scene.trees.collectives) {
-    if (const auto route = RouteOf(scene.store, collective)) receivers[route->from.value()].insert(route->to.value());
-  }
-  std::map<std::pair<uint32_t, uint32_t>, Nanos> begins;
-  if (receivers.empty()) return begins;
-  for (const trace::Step& step : scene.trees.steps) {
-    const auto found = receivers.find(step.process.value());
-    if (found == receivers.end()) continue;
-    for (const uint32_t to : found->second) {
-      const auto [it, fresh] = begins.try_emplace({to, step.index}, step.begin);
+/// When the stages that send to a process began their steps. Where all send to all, a table by receiver would hold each
+/// step once for every other rank.
+class BeginsBefore {
+ public:
+  explicit BeginsBefore(const Scene& scene) {
+    std::set<uint32_t> sending;
+    for (const trace::Collective& collective : scene.trees.collectives) {
+      const auto route = RouteOf(scene.store, collective);
+      if (!route) continue;
+      senders_[route->to.value()].insert(route->from.value());
+      sending.insert(route->from.value());
+    }
+    for (const trace::Step& step : scene.trees.steps) {
+      if (sending.count(step.process.value()) == 0) continue;
+      const auto [it, fresh] = begins_.try_emplace(Key(step.process.value(), step.index), step.begin);
       it->second = std::max(it->second, step.begin);
     }
   }
-  return begins;
-}
+
+  /// Of the last sender to begin the step of this index; none where nobody sends or no sender has that step.
+  std::optional<Nanos> Of(trace::ProcessRow receiver, uint32_t index) const {
+    std::optional<Nanos> last;
+    const auto senders = senders_.find(receiver.value());
+    if (senders == senders_.end()) return last;
+    for (const uint32_t sender : senders->second) {
+      const auto begin = begins_.find(Key(sender, index));
+      if (begin != begins_.end()) last = std::max(last.value_or(begin->second), begin->second);
+    }
+    return last;
+  }
+
+ private:
+  static uint64_t Key(uint32_t process, uint32_t index) { return uint64_t{process} << 32 | index; }
+
+  std::map<uint32_t, std::set<uint32_t>> senders_;  ///< by receiver
+  std::unordered_map<uint64_t, Nanos> begins_;      ///< by sender and index
+};
 
 /// True for gaps of a stage in which its next batch was not even under way: the stage before had not begun it either.
-bool HadNothingToDo(const Scene& scene, const std::map<std::pair<uint32_t, uint32_t>, Nanos>& begins_before,
-                    const Hypothesis& h) {
+bool HadNothingToDo(const Scene& scene, const BeginsBefore& begins_before, const Hypothesis& h) {
   if (!h.in_gap || h.steps.empty()) return false;
   Nanos explained = 0;
   for (size_t i = 0; i < h.steps.size(); ++i) {
     const trace::Step& step = scene.trees.steps[h.steps[i]];
-    const auto before = begins_before.find({step.process.value(), step.index});
-    if (before == begins_before.end()) continue;
+    const auto before = begins_before.Of(step.process, step.index);
+    if (!before) continue;
     const Nanos idle_since = step.begin - scene.profiles[h.steps[i]].gap;
-    const Nanos left_waiting = step.begin - std::max(before->second, idle_since);
+    const Nanos left_waiting = step.begin - std::max(*before, idle_since);
     explained += std::clamp<Nanos>(h.lost_in[i] - std::max<Nanos>(left_waiting, 0), 0, h.lost_in[i]);
   }
   return 2 * explained >= h.lost;
@@ -117,7 +137,7 @@ bool HadNothingToDo(const Scene& scene, const std::map<std::pair<uint32_t, uint3
 
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
   const auto ranges = Processes(scene);
-  const auto begins_before = BeginsBefore(scene);
+  const BeginsBefore begins_before(scene);
   std::erase_if(claims, [&](const Hypothesis& h) { return HadNothingToDo(scene, begins_before, h); });
   std::set<uint32_t> warming;
   std::erase_if(claims, [&](const Hypothesis& h) {

@@ -224,6 +224,10 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
     }
     int status = 0;
     const pid_t ended = waitpid(-1, &status, 0);
+    if (ended < 0 && errno != EINTR) {
+      return base::Error{.code = base::Code::kUnreadable,
+                         .message = fmt::format("no process can be waited for: {}", std::strerror(errno))};
+    }
     const auto it = running.find(ended);
     if (it == running.end()) continue;
     base::EndGuarded(ended);

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -275,6 +276,23 @@ class Cleaning(Folder):
         run.kill()
         run.wait()
         self.wait(lambda: not list(self.folder.iterdir()))
+
+    def test_a_set_that_is_killed_just_after_its_folder_was_made_leaves_nothing(self):
+        code = ("import os, pathlib, signal\nfrom lab.casefile import whole_set\nmake = os.mkdir\n"
+                "def mkdir(path, *args, **more):\n    make(path, *args, **more)\n    if str(path).endswith('.part'): os.kill(os.getpid(), signal.SIGKILL)\n"
+                f"os.mkdir = mkdir\nwith whole_set(pathlib.Path({str(self.folder / 'set')!r})) as part:\n    pass\n")
+        run = subprocess.run([sys.executable, "-c", code], cwd=ROOT)
+        self.assertEqual(run.returncode, -signal.SIGKILL)
+        self.wait(lambda: not list(self.folder.iterdir()))
+
+    def test_a_set_leaves_a_folder_alone_that_another_run_made_meanwhile(self):
+        part = self.folder / "set.part"
+        with mock.patch("os.path.lexists", return_value=False):
+            part.mkdir()
+            with self.assertRaises(LabError):
+                with casefile.whole_set(self.folder / "set"):
+                    pass
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["set.part"])
 
     def test_the_guard_ends_what_is_left_when_a_run_ends(self):
         with Guard() as guard:
