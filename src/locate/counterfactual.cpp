@@ -173,12 +173,6 @@ class JobSteps {
 
 }  // namespace
 
-bool IsRefuted(const Hypothesis& claim, const std::optional<Counterfactual>& test) {
-  constexpr double kNothing = 0.05;  // of what it says was lost
-  return claim.trouble == Trouble::kSlowTransfer && test && test->lost > 0 &&
-         static_cast<double>(test->saved) < kNothing * static_cast<double>(test->lost);
-}
-
 std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims) {
   std::vector<std::optional<Counterfactual>> out(claims.size());
   if (claims.empty()) return out;

@@ -23,8 +23,4 @@ inline constexpr double kNecessary = 0.3;
 /// a claim; none where the claim names nothing that could be changed.
 std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims);
 
-/// True when repairing a slow transfer would save next to nothing: ranks were only waiting in it, something else held
-/// them up.
-bool IsRefuted(const Hypothesis& claim, const std::optional<Counterfactual>& test);
-
 }  // namespace teller::locate

@@ -151,6 +151,12 @@ class Writer {
     if (!test_ || test_->lost <= 0) return;
     finding_.saved_share = std::clamp(static_cast<double>(test_->saved) / static_cast<double>(test_->lost), 0.0, 1.0);
     if (*finding_.saved_share >= kNecessary) return;
+    constexpr double kNothing = 0.05;
+    if (h_.trouble == Trouble::kSlowTransfer && *finding_.saved_share < kNothing) {
+      // The ranks were held up, but not by moving data: one of them may have stood still meanwhile.
+      finding_.alternatives.insert(finding_.alternatives.begin(),
+                                   {{FaultClass::kCpuStarved, 0.3}, {FaultClass::kRuntimePause, 0.3}});
+    }
     constexpr double kDoubt = 0.5;
     finding_.score *= kDoubt;
     finding_.explanation += fmt::format(

@@ -196,11 +196,6 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
-    if (IsRefuted(claims[c], tests[c])) {
-      claims[c].false_alarm = std::max(claims[c].false_alarm, options.false_alarms);
-      unproved.Note({claims[c]}, options.false_alarms);
-      continue;
-    }
     diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }
