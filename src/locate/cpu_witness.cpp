@@ -121,14 +121,15 @@ double CpuWitness::Grew(const Track& track, Nanos begin, Nanos end) {
   return -1;
 }
 
-bool CpuWitness::UsedNothing(const std::string& process, Nanos begin, Nanos end) const {
+std::optional<CpuWitness::Window> CpuWitness::UsedNothing(const std::string& process, Nanos begin, Nanos end) const {
   constexpr double kLessThanATick = 0.005;  // s
   const auto found = tracks_.find(process);
   std::pair<Nanos, double> first;
   std::pair<Nanos, double> last;
-  if (found == tracks_.end() || !Near(found->second, begin, end, first, last)) return false;
+  if (found == tracks_.end() || !Near(found->second, begin, end, first, last)) return std::nullopt;
   const double used = last.second - first.second;
-  return used >= 0 && used <= kLessThanATick && HadIdle(first.first, last.first);
+  if (used < 0 || used > kLessThanATick || !HadIdle(first.first, last.first)) return std::nullopt;
+  return Window(first.first, last.first);
 }
 
 bool CpuWitness::WasCrowded(Nanos begin, Nanos end) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +34,11 @@ class CpuWitness {
   /// Processors that it used on average over the samples around [begin, end); -1 where they do not tell.
   double Used(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
 
-  /// True when, by samples close to both ends of [begin, end), it used not even a tick while a processor was free.
-  bool UsedNothing(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
+  using Window = std::pair<trace::Nanos, trace::Nanos>;
+
+  /// The stretch between the samples closest to both ends of [begin, end), where it used not even a tick in it while a
+  /// processor was free; none otherwise. It may be shorter or longer than [begin, end): ask it of what it covers only.
+  std::optional<Window> UsedNothing(const std::string& process, trace::Nanos begin, trace::Nanos end) const;
 
   /// True when no processor was idle around [begin, end) and programs beside the named processes had a good part of
   /// them: who wanted one may have had to wait.

@@ -33,10 +33,12 @@ constexpr double kBehind = 0.05;                    // of score
 struct Call {
   Nanos begin = 0;
   uint32_t span = 0;
+  bool opens = false;  ///< a step began since the call before
 };
 
 /// The calls of a process in order: those of the framework where there are any, else what carries them out.
-std::vector<Call> Calls(const trace::Store& store, const std::vector<const trace::Track*>& tracks) {
+std::vector<Call> Calls(const trace::Store& store, const trace::Trees& trees, trace::ProcessRow process,
+                        const std::vector<const trace::Track*>& tracks) {
   std::vector<Call> started;
   std::vector<Call> carried;
   for (const trace::Track* track : tracks) {
@@ -51,14 +53,29 @@ std::vector<Call> Calls(const trace::Store& store, const std::vector<const trace
   std::vector<Call>& calls = started.empty() ? carried : started;
   std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) { return a.begin < b.begin; });
   if (calls.size() > kMostCalls) calls.erase(calls.begin(), calls.end() - kMostCalls);
+  std::vector<Nanos> begins;
+  for (const trace::Step& step : trees.steps) {
+    if (step.process == process) begins.push_back(step.begin);
+  }
+  std::sort(begins.begin(), begins.end());
+  for (size_t i = 1; i < calls.size(); ++i) {
+    const auto next = std::upper_bound(begins.begin(), begins.end(), calls[i - 1].begin);
+    calls[i].opens = next != begins.end() && *next <= calls[i].begin;
+  }
   return calls;
 }
 
 /// A call that came where another one always came before.
 struct Break {
   Call call;
-  uint32_t usual = 0;  ///< name, as StringId
-  Nanos before = 0;    ///< begin of the call before
+  uint32_t usual = 0;     ///< name, as StringId
+  bool left_out = false;  ///< a step began before the call, and never before the usual one
+};
+
+/// What followed the same calls.
+struct Followed {
+  size_t times = 0;
+  bool opens = false;  ///< a step began before it, at least once
 };
 
 /// The first call of the tail that differs from what always followed the same calls before it.
@@ -67,7 +84,7 @@ std::optional<Break> FirstBreak(const trace::Store& store, const std::vector<Cal
   const size_t tail = calls.size() - std::min(kTail, calls.size() / 4);
   for (const size_t length : kContexts) {
     if (2 * length > tail) return std::nullopt;
-    std::map<std::vector<uint32_t>, std::map<uint32_t, size_t>> seen;  // calls -> what followed, how often
+    std::map<std::vector<uint32_t>, std::map<uint32_t, Followed>> seen;  // calls -> names
     size_t unsure = 0;
     std::vector<uint32_t> context;
     const auto before = [&](size_t i) {
@@ -77,7 +94,9 @@ std::optional<Break> FirstBreak(const trace::Store& store, const std::vector<Cal
     for (size_t i = length; i < tail; ++i) {
       before(i);
       auto& next = seen[context];
-      ++next[name(i)];
+      Followed& followed = next[name(i)];
+      ++followed.times;
+      followed.opens |= calls[i].opens;
       unsure += next.size() > 1 ? 1 : 0;
     }
     if (unsure > 0) continue;  // too short to tell what comes
@@ -85,19 +104,13 @@ std::optional<Break> FirstBreak(const trace::Store& store, const std::vector<Cal
       before(i);
       const auto known = seen.find(context);
       if (known == seen.end()) continue;
-      const auto& [usual, times] = *known->second.begin();
-      if (times >= kFewestSeen && usual != name(i)) return Break{calls[i], usual, calls[i - 1].begin};
+      const auto& [usual, followed] = *known->second.begin();
+      if (followed.times >= kFewestSeen && usual != name(i))
+        return Break{calls[i], usual, calls[i].opens && !followed.opens};
     }
     return std::nullopt;
   }
   return std::nullopt;
-}
-
-/// True when a step of the process began after `from` and until `to`.
-bool StepBegan(const trace::Trees& trees, trace::ProcessRow process, Nanos from, Nanos to) {
-  return std::any_of(trees.steps.begin(), trees.steps.end(), [&](const trace::Step& step) {
-    return step.process == process && step.begin > from && step.begin <= to;
-  });
 }
 
 std::string Letters(std::string_view name) {
@@ -130,7 +143,7 @@ void CompleteDivergence(const trace::Store& store, const trace::Trees& trees, Fi
   for (const trace::Track& track : store.tracks) tracks[track.process.value()].push_back(&track);
   for (const auto& [p, list] : tracks) {
     if (!store.processes[p].rank.has_value()) continue;
-    const std::vector<Call> calls = Calls(store, list);
+    const std::vector<Call> calls = Calls(store, trees, trace::ProcessRow(p), list);
     if (calls.size() < kFewestCalls) continue;
     const auto one = FirstBreak(store, calls);
     if (!one.has_value()) continue;
@@ -143,7 +156,7 @@ void CompleteDivergence(const trace::Store& store, const trace::Trees& trees, Fi
   finding.culprit.process = ProcessName(store, who);
   const std::string_view called = store.name(broken->call.span);
   const std::string_view usual = store.text(trace::StringId(broken->usual));
-  const bool left_out = StepBegan(trees, who, broken->before, broken->call.begin);
+  const bool left_out = broken->left_out;
   finding.culprit.op = CarriedOutBy(store, trees, left_out ? usual : called);
   trace::Evidence evidence;
   evidence.id = "E" + std::to_string(finding.evidence.size() + 1);

@@ -107,6 +107,22 @@ TEST(Divergence, TheRankThatBreaksWithItsHabitIsNamed) {
   }
 }
 
+TEST(Divergence, NothingIsLeftOutWhereTheUsualCallOpensAStepToo) {
+  Job job;
+  for (const bool culprit : {true, false}) {
+    auto calls = Steps(10);
+    if (culprit) calls.emplace_back("c10d::broadcast_");  // opens the eleventh step
+    job.Rank(calls);
+    for (size_t s = 0; 9 * s < calls.size(); ++s) job.StepAt(9 * s);
+    job.CarriedOut(calls);
+  }
+  trace::Finding finding = Stuck();
+  CompleteDivergence(job.store, job.trees, finding);
+  EXPECT_EQ(finding.culprit.rank, 0);
+  EXPECT_EQ(finding.culprit.op, "gloo:broadcast");
+  EXPECT_EQ(finding.explanation.find("left out"), std::string::npos) << finding.explanation;
+}
+
 TEST(Divergence, NobodyIsNamedWhereAllKeepTheirHabit) {
   Job job;
   job.Rank(Steps(10));

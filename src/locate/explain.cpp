@@ -203,11 +203,11 @@ class Writer {
     finding_.culprit.op = std::string(store_.name(h_.span));
     finding_.culprit.module = ModuleAt(store_, h_.span);
     const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
-    const std::string worst =
-        AddEvidence(Evidence::Kind::kSpan,
-                    fmt::format("one of the calls of {}{}, which take {} in this step and {} on the other ranks",
-                                finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
-                    h_.worst_begin, h_.span);
+    const std::string worst = AddEvidence(
+        Evidence::Kind::kSpan,
+        fmt::format("one of the calls of {}{}, which take {} in this step; as many as on the other ranks would take {}",
+                    finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
+        h_.worst_begin, h_.span);
     finding_.explanation = fmt::format(
         "{} calls {}{} about {:.0f} times in each of {}, the other ranks of the same program {:.0f} times {}; in its "
         "other steps it calls it as often as they do. Most other operators are called equally often, so it has no more "

@@ -8,8 +8,9 @@
 namespace teller::locate {
 namespace {
 
-/// Three pauses of a lone worker in steps one after the other, while it uses so much of a processor.
-trace::FaultClass ClassOfPauses(double used, std::vector<Nanos> lengths) {
+/// Three pauses of a lone worker in steps one after the other, while it uses so much of a processor. Each ends at the
+/// same moment of a period of 100 ms, or so much later.
+trace::FaultClass ClassOfPauses(double used, std::vector<Nanos> lengths, std::vector<Nanos> later = {0, 0, 0}) {
   TestRun run(1);
   run.store.files.push_back({.path = "host.jsonl", .kind = "host-counters"});
   run.store.processes[0].name = "Worker";
@@ -17,6 +18,12 @@ trace::FaultClass ClassOfPauses(double used, std::vector<Nanos> lengths) {
     trace::Step& step = run.AddStep(0, s, 90 * base::kMilli);
     step.begin = kEpoch + static_cast<Nanos>(s) * 100 * base::kMilli;
     step.end = step.begin + 90 * base::kMilli;
+    if (s < 21 || s > 25 || s % 2 == 0) continue;
+    const size_t which = (s - 21) / 2;
+    run.AddSlot(SlotKey::Kind::kHost, "wait", 1000);
+    Slot& slot = run.profiles.back().slots.back();
+    slot.cost = slot.total = slot.largest = lengths[which];
+    slot.begin = step.begin + 85 * base::kMilli + later[which] - lengths[which];
   }
   const auto inside = [](int i) { return i == 4 || i == 5; };
   AddRate(run.store, "Worker", "cpu_s", 20, [&](int i) { return inside(i) ? used : 1.0; });
@@ -44,6 +51,11 @@ constexpr Nanos kMs = base::kMilli;
 
 TEST(Explain, EqualPausesOfAProcessThatUsesALittleAreAQuota) {
   EXPECT_EQ(ClassOfPauses(0.2, {80 * kMs, 75 * kMs, 81 * kMs}), trace::FaultClass::kCpuStarved);
+}
+
+TEST(Explain, EqualPausesThatEndAnywhereInAPeriodAreCalls) {
+  EXPECT_EQ(ClassOfPauses(0.2, {80 * kMs, 75 * kMs, 81 * kMs}, {0, 30 * kMs, -20 * kMs}),
+            trace::FaultClass::kRuntimePause);
 }
 
 TEST(Explain, PausesOfAProcessThatUsesNothingOrEverythingAreNone) {

@@ -36,6 +36,7 @@ using trace::Finding;
 using trace::VerdictStatus;
 
 constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
+constexpr size_t kMostReplays = 32;     // to tell which gaps are another stage's doing
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -98,10 +99,16 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
            h.false_alarm < false_alarms && UsesDevice(scene, h.process);
   };
   std::copy_if(claims.begin(), claims.end(), std::back_inserter(gaps), is_gap);
+  // Each is tested by a replay of the whole run: those that matter are.
+  std::vector<Nanos> losses;
+  for (const Hypothesis& gap : gaps) losses.push_back(gap.lost);
+  std::sort(losses.rbegin(), losses.rend());
+  const Nanos least = losses.size() > kMostReplays ? losses[kMostReplays] + 1 : 0;
+  std::erase_if(gaps, [&](const Hypothesis& gap) { return gap.lost < least; });
   const auto tests = TestClaims(scene, gaps);
   size_t next = 0;
   std::erase_if(claims, [&](const Hypothesis& h) {
-    if (!is_gap(h)) return false;
+    if (!is_gap(h) || h.lost < least) return false;
     const auto& test = tests[next++];
     return test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
   });
@@ -216,7 +223,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   std::vector<Finding> still = FindStandStills(store, trees, witness, diagnosis.notes);
   unproved.TakeFrom(still, options.false_alarms);
   JoinStandStills(std::move(still), diagnosis.findings);
-  JoinUnanswered(FindUnanswered(store, trees, witness, diagnosis.notes), diagnosis.findings);
+  std::vector<Finding> unanswered = FindUnanswered(store, trees, witness, diagnosis.notes);
+  unproved.TakeFrom(unanswered, options.false_alarms);
+  JoinUnanswered(std::move(unanswered), diagnosis.findings);
   std::vector<Finding> counters = FindCounterCauses(store, trees, diagnosis.notes);
   unproved.TakeFrom(counters, options.false_alarms);
   JoinCounterCauses(std::move(counters), diagnosis.findings, OnlyCountedProcess(store));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <optional>
 
 #include "locate/deviation.hpp"
 #include "ml/robust.hpp"
@@ -15,7 +17,8 @@ constexpr double kMany = 3.0;         // times the calls of whoever of the other
 constexpr double kFewestExtra = 10;   // calls
 constexpr double kFelt = 0.1;         // of the step: less is nobody's trouble
 constexpr double kSameProgram = 0.6;  // of the step's operators are called equally often by all ranks
-constexpr size_t kFewestSteps = 3;    // with the extra calls, and without
+constexpr size_t kFewestSteps = 3;    // with the extra calls
+constexpr size_t kFewestCalm = 8;     // and without
 constexpr double kCalm = 0.9;         // of the other steps: the operator is called equally often by all ranks
 constexpr double kMostIndependent = 3;
 
@@ -35,6 +38,27 @@ struct OverRanks {
   uint32_t step = 0;  ///< of whoever calls it most, index into Trees::steps
 };
 
+/// The step in which a process is at a time.
+class StepAt {
+ public:
+  explicit StepAt(const trace::Trees& trees) : trees_(trees) {
+    for (uint32_t s = 0; s < trees.steps.size(); ++s) of_[trees.steps[s].process.value()].push_back(s);
+  }
+
+  std::optional<uint32_t> operator()(trace::ProcessRow process, Nanos at) const {
+    const auto found = of_.find(process.value());
+    if (found == of_.end()) return std::nullopt;
+    const auto after = std::upper_bound(found->second.begin(), found->second.end(), at,
+                                        [&](Nanos t, uint32_t s) { return t < trees_.steps[s].begin; });
+    if (after == found->second.begin() || at > trees_.steps[*(after - 1)].end) return std::nullopt;
+    return *(after - 1);
+  }
+
+ private:
+  const trace::Trees& trees_;
+  std::map<uint32_t, std::vector<uint32_t>> of_;  ///< process -> its steps, by begin
+};
+
 class Search {
  public:
   explicit Search(const Scene& scene) : scene_(scene) {
@@ -44,8 +68,13 @@ class Search {
       if (!scene.trees.steps[s].observer && !scene.profiles[s].opaque && scene.trees.steps[s].rank.has_value())
         of_index[scene.trees.steps[s].index].push_back(s);
     }
+    const std::vector<uint32_t> job = JobOfSteps();
     for (const auto& [index, steps] : of_index) {
-      if (steps.size() > 1 && TakenTogether(steps)) Compare(steps);
+      std::map<uint32_t, std::vector<uint32_t>> jobs;
+      for (const uint32_t s : steps) jobs[job[s]].push_back(s);
+      for (const auto& [id, taken] : jobs) {
+        if (taken.size() > 1 && SameWork(taken)) Compare(taken);
+      }
     }
   }
 
@@ -71,17 +100,42 @@ class Search {
     return names;
   }
 
-  /// Steps of one number are one step of the job only where all run at some moment, and do the same.
-  bool TakenTogether(const std::vector<uint32_t>& steps) const {
-    const auto& all = scene_.trees.steps;
-    Nanos begin = all[steps.front()].begin;
-    Nanos end = all[steps.front()].end;
-    for (const uint32_t s : steps) {
-      begin = std::max(begin, all[s].begin);
-      end = std::min(end, all[s].end);
-      if (all[s].kind != all[steps.front()].kind) return false;
+  /// For each step what it shares with those that take part in its collectives, and with those that these share one
+  /// with. Replicas that serve other requests share none.
+  std::vector<uint32_t> JobOfSteps() const {
+    const auto& steps = scene_.trees.steps;
+    std::vector<uint32_t> job(steps.size());
+    std::iota(job.begin(), job.end(), 0u);
+    const auto root = [&](uint32_t s) {
+      while (job[s] != s) s = job[s] = job[job[s]];
+      return s;
+    };
+    const StepAt step_at(scene_.trees);
+    for (const trace::Collective& collective : scene_.trees.collectives) {
+      if (collective.point_to_point) continue;
+      std::optional<uint32_t> first;
+      for (const trace::CollectiveMember& member : collective.members) {
+        const auto s = step_at(member.process, member.arrival);
+        if (!s) continue;
+        if (!first) first = s;
+        // Collectives that begin in one step and end in the next join no two steps of other numbers.
+        if (steps[*s].index == steps[*first].index) job[root(*s)] = root(*first);
+      }
     }
-    return begin < end;
+    for (uint32_t s = 0; s < job.size(); ++s) job[s] = root(s);
+    return job;
+  }
+
+  /// False where a number that is known differs: ranks may share collectives and serve other requests all the same.
+  /// `work` says nothing here: calls that are too many count in it.
+  bool SameWork(const std::vector<uint32_t>& steps) const {
+    const trace::Step& one = scene_.trees.steps[steps.front()];
+    return std::all_of(steps.begin(), steps.end(), [&](uint32_t s) {
+      const trace::Step& other = scene_.trees.steps[s];
+      return other.kind == one.kind && other.batch == one.batch && other.new_tokens == one.new_tokens &&
+             other.context_tokens == one.context_tokens && other.prefill_requests == one.prefill_requests &&
+             other.decode_requests == one.decode_requests;
+    });
   }
 
   void Compare(const std::vector<uint32_t>& steps) {
@@ -116,7 +170,7 @@ class Search {
     const auto calm = static_cast<double>(found->second);
     const auto others = static_cast<double>(compared_.at(name) - hits.size());
     // Where ranks differ in other steps as well they always do: other stages, or work that is routed.
-    if (calm < kFewestSteps || 2 * found->second < hits.size() || calm < kCalm * others) return std::nullopt;
+    if (found->second < kFewestCalm || 2 * found->second < hits.size() || calm < kCalm * others) return std::nullopt;
     Hypothesis h;
     h.trouble = Trouble::kSlowOperator;
     h.process = scene_.trees.steps[hits.front().step].process;
@@ -133,8 +187,9 @@ class Search {
     if (static_cast<double>(h.lost) < kFelt * static_cast<double>(whole)) return std::nullopt;
     h.calls = ml::Quantile(many, 0.5);
     h.usual_calls = ml::Quantile(usual, 0.5);
-    // Ranks differ in at most one of the calm steps and one more; what happens in a row may have one reason.
-    h.false_alarm = std::pow(1 / (calm + 2), kMostIndependent);
+    // Ranks differ in at most one of the calm steps and one more; what happens in a row may have one reason. Each name
+    // that is compared is one more chance.
+    h.false_alarm = std::min(1.0, static_cast<double>(compared_.size()) * std::pow(1 / (calm + 2), kMostIndependent));
     return h;
   }
 

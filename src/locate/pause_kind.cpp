@@ -1,6 +1,8 @@
 #include "locate/pause_kind.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 
 #include "locate/late_start.hpp"
 
@@ -20,8 +22,38 @@ bool IsTakingRequestsIn(const Scene& scene, const Hypothesis& pause) {
   return IsHardlyEverIdle(scene.trees, scene.profiles, pause.process);
 }
 
+namespace {
+
+constexpr Nanos kPeriod = 100 * base::kMilli;  // of the scheduler's quota
+
+/// True when what is longest in these steps ends at the same place of the period: who has used a quota up goes on with
+/// the next period, whatever it does; who waits for an answer goes on when it comes.
+bool EndWithPeriods(const Scene& scene, const Hypothesis& pause) {
+  constexpr Nanos kNear = 5 * base::kMilli;
+  std::optional<Nanos> first;
+  for (const uint32_t s : pause.steps) {
+    const auto& slots = scene.profiles[s].slots;
+    const auto& expected = scene.normals[s].expected;
+    const Slot* longest = nullptr;
+    Nanos most = 0;
+    for (size_t k = 0; k < slots.size(); ++k) {
+      const Nanos excess = slots[k].largest - (expected.size() == slots.size() ? expected[k] : 0);
+      if (slots[k].key.kind == SlotKey::Kind::kGpu || excess <= most) continue;
+      longest = &slots[k];
+      most = excess;
+    }
+    if (longest == nullptr) return false;
+    const Nanos end = longest->begin + longest->largest;
+    if (!first) first = end;
+    const Nanos off = std::abs(end - *first) % kPeriod;
+    if (std::min(off, kPeriod - off) > kNear) return false;
+  }
+  return first.has_value();
+}
+
+}  // namespace
+
 bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string& process) {
-  constexpr Nanos kPeriod = 100 * base::kMilli;
   constexpr double kLittle = 0.05;  // processors
   constexpr double kMuch = 0.6;
   constexpr size_t kFewest = 3;
@@ -30,7 +62,7 @@ bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string&
   const auto [least, most] = std::minmax_element(pause.lost_in.begin(), pause.lost_in.end());
   const bool near = pause.steps.back() - pause.steps.front() < 2 * pause.steps.size();
   const double used = scene.witness->Used(process, pause.onset, pause.end);
-  return near && *most <= kAlike * *least && used >= kLittle && used <= kMuch;
+  return near && *most <= kAlike * *least && used >= kLittle && used <= kMuch && EndWithPeriods(scene, pause);
 }
 
 }  // namespace teller::locate

@@ -14,8 +14,9 @@ bool OthersHadBegun(const Scene& scene, const Hypothesis& pause);
 bool IsTakingRequestsIn(const Scene& scene, const Hypothesis& pause);
 
 /// True when `process` (as host counters name it) stood still for equal parts of a scheduler's period in one step after
-/// the other, and used a little of a processor all the while: a quota stops a process that has used its part up until
-/// the next period. What is stopped as a whole uses nothing, and a collection uses all of it.
+/// the other, each time until the same moment of it, and used a little of a processor all the while: a quota stops a
+/// process that has used its part up until the next period. What is stopped as a whole uses nothing, and a collection
+/// uses all of it.
 bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string& process);
 
 }  // namespace teller::locate

@@ -40,7 +40,7 @@ std::string Who(const trace::Culprit& culprit) {
     text += (text.empty() ? "" : ", ") + culprit.process;
   if (!culprit.op.empty() && !IsWhole(culprit)) text += (text.empty() ? "" : ", ") + culprit.op;
   if (!culprit.module.empty()) text += " in " + culprit.module;
-  return text.empty() ? "nobody in particular" : text;
+  return text.empty() ? "no process or rank is named" : text;
 }
 
 /// "rank 1, aten::mm: 12 ms more than usual in 3 steps, most in step 14".
@@ -50,7 +50,7 @@ std::string What(const Suspect& suspect, size_t steps) {
   if (steps > 0) text += fmt::format(" in {} step{}", steps, steps == 1 ? "" : "s");
   if (!suspect.steps.empty()) text += fmt::format(", most in step {}", suspect.steps.front().index);
   if (!suspect.culprit.op.empty() && IsWhole(suspect.culprit))
-    text += fmt::format("; of its operators {} is least usual", suspect.culprit.op);
+    text += fmt::format("; {} is its most unusual operator", suspect.culprit.op);
   return text;
 }
 
@@ -157,7 +157,7 @@ class General {
                                .end = step.end,
                                .score = std::clamp(share, 0.0, 1.0)});
     }
-    suspect.text = What(suspect, losses.size()) + " (nothing but the most unusual here; in every run there is one)";
+    suspect.text = What(suspect, losses.size()) + " (only the most unusual here; every run has one)";
   }
 
   size_t Ranks() const {
@@ -175,10 +175,19 @@ bool SameProcess(const trace::Culprit& a, const trace::Culprit& b) {
   return a.rank == b.rank && a.process == b.process;
 }
 
+/// Two that name nobody are the same only where they are about the same.
+template <class Other>
+bool SameCulprit(const Suspect& one, const Other& other) {
+  const bool named = one.culprit.rank || !one.culprit.process.empty();
+  const bool alike =
+      one.fault == other.fault || (!one.culprit.layer.empty() && one.culprit.layer == other.culprit.layer);
+  return SameProcess(one.culprit, other.culprit) && (named || alike);
+}
+
 /// True when a finding names the same process, or explains most of the steps.
 bool IsCovered(const Suspect& suspect, const std::vector<Finding>& findings) {
   return std::any_of(findings.begin(), findings.end(), [&](const Finding& finding) {
-    if (SameProcess(suspect.culprit, finding.culprit)) return true;
+    if (SameCulprit(suspect, finding)) return true;
     if (suspect.steps.empty() || finding.onset == trace::kNoTime) return false;
     const auto meanwhile = std::count_if(suspect.steps.begin(), suspect.steps.end(), [&](const auto& step) {
       return step.begin <= finding.end && step.end >= finding.onset;
@@ -190,8 +199,7 @@ bool IsCovered(const Suspect& suspect, const std::vector<Finding>& findings) {
 /// True when one of these says at least as much.
 bool IsSaid(const Suspect& suspect, const std::vector<Suspect>& said) {
   return std::any_of(said.begin(), said.end(), [&](const Suspect& other) {
-    return SameProcess(suspect.culprit, other.culprit) &&
-           (suspect.culprit.op.empty() || suspect.culprit.op == other.culprit.op);
+    return SameCulprit(suspect, other) && (suspect.culprit.op.empty() || suspect.culprit.op == other.culprit.op);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "locate/test_run.hpp"
 
 namespace teller::locate {
@@ -137,6 +139,26 @@ TEST(Suspects, TakesOutOfAListWhatIsNotProved) {
   ASSERT_EQ(findings.size(), 2u);
   EXPECT_EQ(findings[1].false_alarm_probability, 0.0001);
   ASSERT_EQ(unproved.findings.size(), 1u);
+}
+
+TEST(Suspects, TwoThatNameNobodyAreNotTheSame) {
+  const TestRun run = RunWith({});
+  trace::Finding known;
+  known.fault = FaultClass::kGpuHwFault;
+  known.culprit.layer = "device";
+  Unproved unproved;
+  for (const FaultClass fault : {FaultClass::kNetLinkFault, FaultClass::kGpuHwFault}) {
+    trace::Finding finding;
+    finding.fault = fault;
+    finding.culprit.layer = fault == FaultClass::kNetLinkFault ? "network" : "device";
+    finding.false_alarm_probability = 0.1;
+    unproved.findings.push_back(finding);
+  }
+  const auto suspects = Find(run, unproved, {known});
+  ASSERT_FALSE(suspects.empty());
+  EXPECT_EQ(suspects[0].fault, FaultClass::kNetLinkFault);
+  EXPECT_TRUE(std::none_of(suspects.begin(), suspects.end(),
+                           [](const Suspect& s) { return s.fault == FaultClass::kGpuHwFault; }));
 }
 
 TEST(Suspects, AreBounded) {

@@ -26,8 +26,9 @@ constexpr Nanos kLeast = 400 * base::kMilli;  // a scrape that is answered later
 constexpr size_t kLeastScrapes = 6;           // to know how they come
 constexpr double kRegular = 0.1;              // of the time between two, by which most of them differ at most
 constexpr double kMostServed = 0.9;           // of the stretch in which requests must be under way
-constexpr double kLeastUse = 0.025;           // s that it would have used in the stretch: CPU times come in ticks
-constexpr size_t kLeastRates = 4;             // other times with requests under way
+constexpr double kLeastUse = 0.025;  // s that it would have used in what samples cover: CPU times come in ticks
+constexpr double kOneFalse = 0.004;  // chance that a late scrape looks like it for another reason
+constexpr size_t kLeastRates = 4;    // other times with requests under way
 
 /// The process that answers scrapes with counters of this name.
 std::string FrontEndOf(const std::string& counter) {
@@ -62,17 +63,9 @@ class Search {
 
   std::vector<Finding> Run() const {
     std::vector<Finding> findings;
-    for (const auto& [source, times] : scrapes_) {
-      const std::vector<Nanos> scrapes(times.begin(), times.end());
-      const Nanos usual = UsualDistance(scrapes);
-      if (usual <= 0) continue;
-      for (size_t i = 1; i < scrapes.size(); ++i) {
-        const Nanos late = scrapes[i] - scrapes[i - 1] - usual;
-        if (late < kLeast || late > kLongest * usual) continue;
-        const Nanos begin = scrapes[i] - late;
-        if (StoodStill(source.second, begin, scrapes[i], scrapes))
-          findings.push_back(Write(trace::FileRow(source.first), source.second, begin, scrapes[i], usual));
-      }
+    for (const auto& [process, still] : Find()) {
+      if (still.found == 0) continue;
+      findings.push_back(Write(process, still));
     }
     return findings;
   }
@@ -95,45 +88,86 @@ class Search {
     return static_cast<double>(under_way_.Of(begin, end)) >= kMostServed * static_cast<double>(end - begin);
   }
 
+  /// What the late scrapes of a process tell.
+  struct Still {
+    trace::FileRow file;  ///< of the longest
+    Nanos begin = 0;
+    Nanos end = 0;
+    Nanos usual = 0;    ///< between two scrapes
+    size_t tested = 0;  ///< late ones while it had to serve
+    size_t found = 0;   ///< of these, those in which it stood still
+  };
+
+  std::map<std::string, Still> Find() const {
+    std::map<std::string, Still> of_process;
+    for (const auto& [source, times] : scrapes_) {
+      const std::vector<Nanos> scrapes(times.begin(), times.end());
+      const Nanos usual = UsualDistance(scrapes);
+      if (usual <= 0) continue;
+      Still& still = of_process[source.second];
+      for (size_t i = 1; i < scrapes.size(); ++i) {
+        const Nanos late = scrapes[i] - scrapes[i - 1] - usual;
+        const Nanos begin = scrapes[i] - late;
+        if (late < kLeast || late > kLongest * usual || !Serves(begin, scrapes[i]) ||
+            observed_.Of(begin, scrapes[i]) > 0)
+          continue;
+        ++still.tested;
+        if (!StoodStill(source.second, begin, scrapes[i], scrapes)) continue;
+        ++still.found;
+        if (late <= still.end - still.begin) continue;
+        still.file = trace::FileRow(source.first);
+        still.begin = begin;
+        still.end = scrapes[i];
+        still.usual = usual;
+      }
+    }
+    return of_process;
+  }
+
   bool StoodStill(const std::string& process, Nanos begin, Nanos end, const std::vector<Nanos>& scrapes) const {
-    if (!Serves(begin, end) || observed_.Of(begin, end) > 0 || !witness_.UsedNothing(process, begin, end)) return false;
+    const auto window = witness_.UsedNothing(process, begin, end);
+    if (!window) return false;
+    // Whether it had to serve beside the stretch is not known.
+    const Nanos seen = std::min(end, window->second) - std::max(begin, window->first);
     std::vector<double> rates;
     for (size_t i = 1; i < scrapes.size(); ++i) {
       const bool beside = scrapes[i] <= begin || scrapes[i - 1] >= end;
       if (!beside || !Serves(scrapes[i - 1], scrapes[i])) continue;
       if (const double used = witness_.Used(process, scrapes[i - 1], scrapes[i]); used >= 0) rates.push_back(used);
     }
-    return rates.size() >= kLeastRates &&
-           ml::Quantile(rates, 0.3) * static_cast<double>(end - begin) / 1e9 >= kLeastUse;
+    return rates.size() >= kLeastRates && ml::Quantile(rates, 0.3) * static_cast<double>(seen) / 1e9 >= kLeastUse;
   }
 
-  static Finding Write(trace::FileRow file, const std::string& process, Nanos begin, Nanos end, Nanos usual) {
+  static Finding Write(const std::string& process, const Still& still) {
     Finding finding;
     finding.fault = FaultClass::kRuntimePause;
     finding.alternatives = {{FaultClass::kHostCpuBound, 0.25}, {FaultClass::kCpuStarved, 0.1}};
     finding.view = "vertical";
     finding.culprit.process = process;
     finding.culprit.layer = "process";
-    finding.onset = begin;
-    finding.end = end;
-    finding.cost = end - begin;
+    finding.onset = still.begin;
+    finding.end = still.end;
+    finding.cost = still.end - still.begin;
     finding.score = 0.85;
-    finding.false_alarm_probability = 0.004;
+    // Each late scrape is a chance to be wrong; so many in one run are less likely (Markov's inequality).
+    finding.false_alarm_probability =
+        std::min(1.0, kOneFalse * static_cast<double>(still.tested) / static_cast<double>(still.found));
     Evidence evidence;
     evidence.id = "E1";
     evidence.kind = Evidence::Kind::kStatistic;
-    evidence.file = file;
+    evidence.file = still.file;
     evidence.ref = "counters";
-    evidence.at = begin;
+    evidence.at = still.begin;
     evidence.text =
         fmt::format("a scrape of {} is answered {} late, where one comes every {}, and it uses no processor", process,
-                    Ms(end - begin), Ms(usual));
+                    Ms(finding.cost), Ms(still.usual));
     finding.evidence.push_back(std::move(evidence));
     finding.explanation = fmt::format(
-        "{} stands still: it leaves a scrape of its counters unanswered for {} and uses no processor meanwhile, "
+        "{} stands still{}: it leaves a scrape of its counters unanswered for {} and uses no processor meanwhile, "
         "although requests are under way whose tokens it passes on and a processor is free [E1]. It is stopped, or a "
         "call of its own blocks all of it.",
-        process, Ms(end - begin));
+        process, still.found > 1 ? fmt::format(" {} times, this the longest", still.found) : std::string(),
+        Ms(finding.cost));
     return finding;
   }
 
