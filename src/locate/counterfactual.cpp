@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "locate/resources.hpp"
 #include "retime/step_times.hpp"
@@ -173,7 +174,8 @@ class JobSteps {
 
 }  // namespace
 
-std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims) {
+std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims,
+                                                      size_t most) {
   std::vector<std::optional<Counterfactual>> out(claims.size());
   if (claims.empty()) return out;
   const retime::Graph graph = retime::BuildGraph(scene.store, scene.trees);
@@ -182,7 +184,11 @@ std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const 
   };
   const std::vector<StepTime> before = replay({});
   const JobSteps job(scene);
-  for (size_t c = 0; c < claims.size(); ++c) {
+  std::vector<size_t> tested(claims.size());
+  std::iota(tested.begin(), tested.end(), size_t{0});
+  std::stable_sort(tested.begin(), tested.end(), [&](size_t a, size_t b) { return claims[a].lost > claims[b].lost; });
+  tested.resize(std::min(most, tested.size()));
+  for (const size_t c : tested) {
     const Changes changes = Repair(scene, claims[c]).Make();
     if (claims[c].steps.empty() || Empty(changes)) continue;
     const std::vector<StepTime> after = replay(changes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -20,7 +21,8 @@ inline constexpr double kNecessary = 0.3;
 
 /// Re-times the run once for each claim with what it accuses at its normal time. A step of the job is over when the
 /// last rank has done it: repairing a rank that another one would have been waited for anyway saves nothing. One entry
-/// a claim; none where the claim names nothing that could be changed.
-std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims);
+/// a claim; none where the claim names nothing that could be changed, or is not one of the `most` that lost most.
+std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims,
+                                                      size_t most = SIZE_MAX);
 
 }  // namespace teller::locate

@@ -99,16 +99,10 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
            h.false_alarm < false_alarms && UsesDevice(scene, h.process);
   };
   std::copy_if(claims.begin(), claims.end(), std::back_inserter(gaps), is_gap);
-  // Each is tested by a replay of the whole run: those that matter are.
-  std::vector<Nanos> losses;
-  for (const Hypothesis& gap : gaps) losses.push_back(gap.lost);
-  std::sort(losses.rbegin(), losses.rend());
-  const Nanos least = losses.size() > kMostReplays ? losses[kMostReplays] + 1 : 0;
-  std::erase_if(gaps, [&](const Hypothesis& gap) { return gap.lost < least; });
-  const auto tests = TestClaims(scene, gaps);
+  const auto tests = TestClaims(scene, gaps, kMostReplays);
   size_t next = 0;
   std::erase_if(claims, [&](const Hypothesis& h) {
-    if (!is_gap(h) || h.lost < least) return false;
+    if (!is_gap(h)) return false;
     const auto& test = tests[next++];
     return test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
   });
