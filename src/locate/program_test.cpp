@@ -46,6 +46,28 @@ TEST(Programs, WhatARankDoesNowAndThenDoesNotMatter) {
   EXPECT_TRUE(Same(Ranks([](uint32_t s, const std::string& name) { return name != "sample" || s == 4; })));
 }
 
+/// Two ranks that do the same; the second one does one thing more in each step.
+TestRun OneMore(SlotKey::Kind kind, double usual) {
+  TestRun run(2);
+  for (int r = 0; r < 2; ++r) {
+    for (uint32_t s = 0; s < 12; ++s) {
+      run.AddStep(r, s);
+      for (const char* name : {"embed", "mm", "norm", "silu", "add"}) run.AddSlot(SlotKey::Kind::kOp, name, 400'000);
+      if (r == 1) run.AddSlot(kind, "more", usual);
+    }
+  }
+  return run;
+}
+
+TEST(Programs, WhoSamplesForAllDoesTheSame) {
+  EXPECT_TRUE(Same(OneMore(SlotKey::Kind::kOp, 40'000)));
+  EXPECT_FALSE(Same(OneMore(SlotKey::Kind::kOp, 800'000))) << "too much of its time";
+}
+
+TEST(Programs, AnotherKernelIsTheSameProgram) {
+  EXPECT_TRUE(Same(OneMore(SlotKey::Kind::kGpu, 800'000)));
+}
+
 TEST(Programs, ProcessesOfWhichNoOperatorIsKnownAreTakenForEqual) {
   EXPECT_TRUE(Same(Ranks([](uint32_t, const std::string&) { return false; })));
 }
