@@ -12,6 +12,7 @@
 #include "locate/hypothesis.hpp"
 #include "locate/log_cause.hpp"
 #include "locate/look_alikes.hpp"
+#include "locate/lost_ranks.hpp"
 #include "locate/missing.hpp"
 #include "locate/net_path.hpp"
 #include "locate/not_given.hpp"
@@ -230,6 +231,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     CompleteDeath(store, trees, finding);
     CompleteDivergence(store, trees, finding);
   }
+  DoubtWhatLostRanksMayExplain(store, diagnosis.findings);
   PutEchoesBehind(store, diagnosis.findings);
   NoteLongSteps(scene, diagnosis.notes);
   OrderFindings(diagnosis.findings);

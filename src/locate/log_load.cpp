@@ -28,7 +28,7 @@ constexpr double kLeastLoad = 30;    // s by which it does
 constexpr double kLeastSize = kGiB;  // below, opening files and building modules is most of the time
 constexpr double kLeastSeconds = 60;
 constexpr double kSlowest = 50 * kMB;  // bytes/s: half of what one spinning disk or a gigabit of network brings
-constexpr double kPacked = 4;          // times as much may be read as is kept, where weights are quantized on the way
+constexpr double kMaybe = 0.05;        // weights may be fetched, quantized or kept elsewhere meanwhile
 constexpr double kMostNumber = 1e7;
 constexpr int kNotTold = -1;  // the rank of a server with one rank
 
@@ -57,8 +57,10 @@ class Loads {
   void Run() {
     for (const size_t row : facts_.order) {
       const std::string_view text = FirstLine(store_.logs[row].message);
-      as_stored_ = as_stored_ || Has(text, "quantization=None");
-      if (!HasAny(text, {"Loading weights took ", "Load weight end", "odel loading took "})) continue;
+      // At the begin of a message: what a client asked may hold the same words.
+      const bool told = Begins(text, "Loading weights took ") || Begins(text, "Load weight end. elapsed=") ||
+                        Begins(text, "Model loading took ") || Begins(text, "model loading took ");
+      if (!told) continue;
       std::vector<Load>& mine = by_rank_[RankOf(store_, facts_, row).value_or(kNotTold)];
       if (const auto seconds = NumberBehind(text, "Loading weights took ")) {
         mine.push_back({row, *seconds, 0});  // vLLM, which tells the size in a line of its own
@@ -90,16 +92,23 @@ class Loads {
                              [](const auto& a, const auto& b) { return a.second.seconds < b.second.seconds; });
   }
 
-  /// Ranks load equal parts of the same weights: one that takes several times as long has slower storage.
+  /// Ranks load parts of the same weights: one that takes several times as long, also for each byte where all tell how
+  /// many they keep, has slower storage.
   bool Uneven(size_t round) {
     auto ranks = Round(round);
     std::erase_if(ranks, [](const auto& entry) { return entry.first == kNotTold; });
     if (ranks.size() < kFewestLoads) return false;
     std::vector<double> seconds;
-    for (const auto& [rank, load] : ranks) seconds.push_back(load.seconds);
+    std::vector<double> by_byte;
+    for (const auto& [rank, load] : ranks) {
+      seconds.push_back(load.seconds);
+      if (load.bytes > 0) by_byte.push_back(load.seconds / load.bytes);
+    }
     const double usual = ml::Quantile(seconds, 0.5);
     const auto [rank, worst] = Longest(ranks);
     if (worst.seconds < kTimesOthers * usual || worst.seconds < usual + kLeastLoad) return false;
+    const bool sized = by_byte.size() == ranks.size();
+    if (sized && worst.seconds / worst.bytes < kTimesOthers * ml::Quantile(by_byte, 0.5)) return false;
     Finding finding = Start(worst);
     finding.view = "horizontal";
     finding.culprit.rank = rank;
@@ -111,8 +120,9 @@ class Loads {
     return true;
   }
 
-  /// All together read more slowly than any storage that weights are kept on: by what they keep of them, which is what
-  /// the files hold unless weights are quantized while they are loaded. What a download takes is not told apart.
+  /// All together read more slowly than any storage that weights are kept on, by what they keep of them. Suspected, no
+  /// more: what is quantized, kept in the host's memory or downloaded meanwhile, and what ranks without a line read, is
+  /// not known.
   bool Slow(size_t round) {
     const auto ranks = Round(round);
     if (ranks.empty()) return false;
@@ -125,17 +135,16 @@ class Loads {
     const auto told = static_cast<double>(ranks.size());
     bytes *= std::max(told, static_cast<double>(facts_.world_size)) / told;
     const Load worst = Longest(ranks).second;
-    const double slowest = as_stored_ ? kSlowest : kSlowest / kPacked;
-    if (bytes < kLeastSize || worst.seconds < kLeastSeconds || bytes >= slowest * worst.seconds) return false;
+    if (bytes < kLeastSize || worst.seconds < kLeastSeconds || bytes >= kSlowest * worst.seconds) return false;
     Finding finding = Start(worst);
     finding.view = "vertical";
     finding.culprit.rank.reset();
     finding.culprit.process.clear();
     finding.explanation = fmt::format(
         "Weights of {:.1f} GiB took {:.0f} s to load, {:.0f} MB/s [E1]: less than one disk or a network of 1 Gbit/s "
-        "brings. The storage that they are on, or the path to it, is slow.",
+        "brings. The storage that they are on, or the path to it, may be slow.",
         bytes / kGiB, worst.seconds, bytes / worst.seconds / kMB);
-    Publish(std::move(finding), 6e-3);
+    Publish(std::move(finding), kMaybe);
     return true;
   }
 
@@ -164,7 +173,6 @@ class Loads {
   const LogFacts& facts_;
   LogCauses& out_;
   std::map<int, std::vector<Load>> by_rank_;  ///< order: by time
-  bool as_stored_ = false;                    ///< the engine says that it does not quantize
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "locate/log_facts.hpp"
@@ -87,40 +89,57 @@ std::optional<SocketPath> FindSocketPath(const trace::Store& store) {
 
 using Stretches = std::vector<std::pair<Nanos, Nanos>>;
 
-/// Time that lies in both; `steps` do not overlap. Cost: O(n log n).
-Nanos CommonTime(Stretches moving, Stretches steps) {
-  std::sort(moving.begin(), moving.end());
-  std::sort(steps.begin(), steps.end());
-  Nanos common = 0;
-  Nanos done = trace::kNoTime;  // what ends before is counted
-  size_t s = 0;
-  for (const auto& [begin, end] : moving) {
-    Nanos at = done == trace::kNoTime ? begin : std::max(begin, done);
-    while (s < steps.size() && steps[s].second <= at) ++s;
-    for (size_t i = s; i < steps.size() && steps[i].first < end; ++i)
-      common += std::max<Nanos>(0, std::min(end, steps[i].second) - std::max(at, steps[i].first));
-    done = done == trace::kNoTime ? end : std::max(done, end);
+/// In order, without overlap.
+Stretches Union(Stretches parts) {
+  std::sort(parts.begin(), parts.end());
+  Stretches out;
+  for (const auto& [begin, end] : parts) {
+    if (!out.empty() && begin <= out.back().second)
+      out.back().second = std::max(out.back().second, end);
+    else if (end > begin)
+      out.emplace_back(begin, end);
   }
-  return common;
+  return out;
 }
 
-/// One process: its steps, and how long in them its device was in collectives that all ranks had entered.
+/// What lies in both of two unions.
+Stretches Common(const Stretches& a, const Stretches& b) {
+  Stretches out;
+  for (size_t i = 0, k = 0; i < a.size() && k < b.size(); a[i].second < b[k].second ? ++i : ++k) {
+    const Nanos begin = std::max(a[i].first, b[k].first);
+    const Nanos end = std::min(a[i].second, b[k].second);
+    if (begin < end) out.emplace_back(begin, end);
+  }
+  return out;
+}
+
+Nanos Sum(const Stretches& parts) {
+  Nanos sum = 0;
+  for (const auto& [begin, end] : parts) sum += end - begin;
+  return sum;
+}
+
+/// One process: its steps, and how long in them its device did nothing but collectives that all ranks had entered.
 struct Share {
   Stretches steps;
   Stretches moving;
+  Stretches computing;
   Nanos whole = 0;
   Nanos moved = 0;
 
   double part() const { return static_cast<double>(moved) / static_cast<double>(whole); }
 };
 
-/// By process. Only of those that use a device and take part in collectives.
+/// By process. Only of those that use a device and take part in collectives. Cost: O(spans log spans).
 std::map<trace::ProcessRow, Share> Shares(const Scene& scene) {
   std::map<trace::ProcessRow, Share> shares;
+  std::set<uint32_t> transfers;
   for (const trace::Collective& collective : scene.trees.collectives) {
-    if (collective.point_to_point || collective.inferred || collective.transfer <= 0) continue;
-    for (const auto& member : collective.members)
+    for (const auto& member : collective.members) {
+      if (member.span.valid()) transfers.insert(member.span.value());
+      if (collective.point_to_point || collective.inferred || collective.transfer <= 0) continue;
       shares[member.process].moving.emplace_back(member.end - collective.transfer, member.end);
+    }
   }
   for (const trace::Step& step : scene.trees.steps) {
     const auto share = shares.find(step.process);
@@ -131,7 +150,20 @@ std::map<trace::ProcessRow, Share> Shares(const Scene& scene) {
   std::erase_if(shares, [&](const auto& entry) {
     return entry.second.steps.size() < kFewestSteps || entry.second.whole <= 0 || !UsesDevice(scene, entry.first);
   });
-  for (auto& [process, share] : shares) share.moved = CommonTime(share.moving, share.steps);
+  const trace::Store& store = scene.store;
+  for (const trace::Track& track : store.tracks) {
+    const auto share = shares.find(track.process);
+    if (share == shares.end()) continue;
+    for (uint32_t span = track.first_span; span < track.first_span + track.span_count; ++span) {
+      if (store.kind(span) != trace::SpanKind::kKernel || transfers.count(span) > 0) continue;
+      share->second.computing.emplace_back(store.spans.begin[span],
+                                           store.spans.begin[span] + store.spans.duration[span]);
+    }
+  }
+  for (auto& [process, share] : shares) {
+    const Stretches moving = Common(Union(share.moving), Union(share.steps));
+    share.moved = Sum(moving) - Sum(Common(moving, Union(std::move(share.computing))));
+  }
   return shares;
 }
 
@@ -173,8 +205,9 @@ std::vector<Finding> FindNetPath(const Scene& scene) {
   const std::string network = AddEvidence(finding, scene.store, path->network);
   const std::string channel = AddEvidence(finding, scene.store, path->channel);
   finding.explanation = fmt::format(
-      "NCCL moves data between ranks over TCP sockets {}{}, and collectives that all ranks have entered take {:.0f} % "
-      "of the steps' time. If these hosts have a faster network (InfiniBand, RoCE) or links between their GPUs, the "
+      "NCCL moves data between ranks over TCP sockets {}{}, and for {:.0f} % of the steps' time devices do "
+      "nothing but collectives that all ranks have entered. If these hosts have a faster network (InfiniBand, RoCE) or "
+      "links between their GPUs, the "
       "job does not use it: a driver, a device or a right is missing in the container, or a setting chooses the wrong "
       "interface.",
       network, channel == network ? "" : channel, 100 * part);

@@ -21,7 +21,7 @@ TestRun Talking(Nanos transfer, const std::vector<std::string>& lines, bool devi
   for (int r = 0; r < 2; ++r) {
     for (uint32_t s = 0; s < 8; ++s) {
       run.AddStep(r, s);
-      run.AddSlot(device ? SlotKey::Kind::kGpu : SlotKey::Kind::kOp, "all_reduce", 5e6);
+      run.AddSlot(device ? SlotKey::Kind::kGpu : SlotKey::Kind::kOp, "gemm", 1e6);
     }
   }
   for (uint32_t s = 0; s < 8; ++s) {
@@ -83,6 +83,15 @@ TEST(NetPath, TimeThatIsNoStepsOrCountedTwiceDoesNotCount) {
     for (auto& member : collective.members) member.end += 10 * kMilli;
   }
   EXPECT_TRUE(FindNetPath(outside.scene()).empty()) << "between the steps";
+}
+
+TEST(NetPath, WhatIsHiddenBehindComputingCostsNothing) {
+  TestRun hidden = Talking(6 * kMilli, {kSocket, kOverSocket, kBack});
+  for (int r = 0; r < 2; ++r) {
+    for (uint32_t s = 0; s < 8; ++s)
+      hidden.AddSpan(r, trace::SpanKind::kKernel, "gemm", hidden.trees.steps[s].begin, 5 * kMilli);
+  }
+  EXPECT_TRUE(FindNetPath(hidden.scene()).empty());
 }
 
 TEST(NetPath, OneConditionAloneProvesNothing) {
