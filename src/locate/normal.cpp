@@ -54,8 +54,14 @@ class Fitter {
       by_process[{trees_.steps[i].process.value(), profiles_[i].opaque}].push_back(i);
     }
     const Programs programs(trees_, profiles_);
+    // By rank: what is alike is not alike in a chain, and files may come in any order.
+    std::vector<std::vector<uint32_t>> processes;
+    for (auto& [process, steps] : by_process) processes.push_back(std::move(steps));
+    std::stable_sort(processes.begin(), processes.end(), [&](const auto& a, const auto& b) {
+      return trees_.steps[a.front()].rank < trees_.steps[b.front()].rank;
+    });
     std::vector<std::pair<double, std::vector<uint32_t>>> sets;
-    for (auto& [process, steps] : by_process) {
+    for (auto& steps : processes) {
       std::vector<double> counts;
       for (const uint32_t s : steps) counts.push_back(static_cast<double>(profiles_[s].op_count));
       const double ops = ml::Quantile(counts, 0.5);

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <map>
+#include <vector>
+
+#include "locate/test_run.hpp"
 
 namespace teller::locate {
 namespace {
@@ -35,6 +39,30 @@ struct Trace {
 
   Nanos ExpectedGap(size_t step) const { return FitNormals(trees, profiles)[step].expected_gap; }
 };
+
+/// What is normal for the ranks, of which each next one calls a few operators more and takes longer.
+std::map<std::pair<int, uint32_t>, Nanos> NormalsOf(const std::vector<int>& order) {
+  TestRun run(3);
+  run.noise = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    for (uint32_t s = 0; s < 24; ++s) {
+      run.AddStep(static_cast<int>(i), s);
+      run.AddSlot(SlotKey::Kind::kOp, "mm", 1e6 * (1 + order[i]) + 1e3 * s);
+      run.profiles.back().op_count = static_cast<uint32_t>(100 + 4 * order[i]);
+      run.trees.steps.back().rank = order[i];
+    }
+  }
+  const auto normals = FitNormals(run.trees, run.profiles);
+  std::map<std::pair<int, uint32_t>, Nanos> own;
+  for (size_t s = 0; s < normals.size(); ++s)
+    own[{*run.trees.steps[s].rank, run.trees.steps[s].index}] = normals[s].expected_own;
+  return own;
+}
+
+TEST(Normal, TheOrderOfProcessesDoesNotMatter) {
+  EXPECT_EQ(NormalsOf({0, 1, 2}), NormalsOf({1, 0, 2}));
+  EXPECT_EQ(NormalsOf({0, 1, 2}), NormalsOf({2, 1, 0}));
+}
 
 TEST(Normal, AGapMayGrowWithTheBatch) {
   Trace run;
