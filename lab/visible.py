@@ -139,7 +139,8 @@ def text(table, rows):
 
 def run(folder, teller):
     """The rows of all cases below a folder."""
-    labels = sorted(p for p in pathlib.Path(folder).rglob("label.json") if not any(part.startswith(".") for part in p.relative_to(folder).parts))
+    draft = lambda name: name.startswith(".") or name.endswith(".part")
+    labels = sorted(p for p in pathlib.Path(folder).rglob("label.json") if not any(map(draft, p.relative_to(folder).parts)))
     if not labels:
         raise LabError(f"{folder} holds no case (no label.json)")
     if not os.access(teller, os.X_OK):

@@ -1,6 +1,7 @@
 #include "base/guard.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,8 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <vector>
 
@@ -60,8 +63,7 @@ void Tell(Word word, uint32_t value, std::string_view name = {}) {
   std::string whole(sizeof message, '\0');
   std::memcpy(whole.data(), &message, sizeof message);
   whole += name;
-  // In one piece, so that who is killed has said all of it or nothing. A guard that is gone leaves the work unguarded,
-  // which is no reason to stop it.
+  // In one piece, so that who is killed has said all of it or nothing.
   WriteAll(g_guard, whole.data(), whole.size());
 }
 
@@ -71,42 +73,107 @@ void TellOfFolder(Word word, const std::string& path) {
   if (!error) Tell(word, static_cast<uint32_t>(whole.size()), whole);
 }
 
-void KillAll(const std::set<pid_t>& groups) {
-  for (const pid_t group : groups) kill(-group, SIGKILL);
+/// What came of the work, told by the guard when everything is cleaned up.
+struct Report {
+  int error = 0;   ///< why the work could not be started; 0 = it was
+  int status = 0;  ///< as waitpid gives it
+};
+
+/// Collects those children that have ended, and the worker's status; true while there are others.
+bool Collect(pid_t worker, int& status) {
+  for (;;) {
+    int end = 0;
+    const pid_t ended = waitpid(-1, &end, WNOHANG);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended <= 0) return ended == 0;
+    if (ended == worker) status = end;
+  }
 }
 
-/// The guard: listens until all who could tell it something are gone, then cleans up.
-[[noreturn]] void Serve(int pipe) {
-  // Not of the session that a terminal or a supervisor ends, and no reader of the work's output waits for it.
-  setsid();
-  for (const int number : kInterrupts) std::signal(number, SIG_IGN);
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+/// Ends the children of this process; theirs then are its own, which the next call ends.
+void KillChildren() {
+  std::error_code error;
+  for (fs::directory_iterator it("/proc", error), last; !error && it != last; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::string line;
+    std::getline(std::ifstream(it->path() / "stat"), line);
+    const size_t behind_name = line.rfind(") ");  // "PID (NAME) STATE PARENT ..."
+    if (behind_name == std::string::npos || behind_name + 4 >= line.size()) continue;
+    if (std::atoi(line.c_str() + behind_name + 4) == getpid()) kill(std::atoi(name.c_str()), SIGKILL);
+  }
+}
+
+constexpr int kTries = 100;            // to end and remove what may still be busy
+constexpr useconds_t kPause = 20'000;  // us between them
+
+/// What the work has started and what is to be removed when it is gone.
+struct Guarded {
   std::set<pid_t> groups;
   std::set<std::string> folders;
-  for (Message message; ReadAll(pipe, &message, sizeof message);) {
+
+  /// Takes one message; false when there will be none any more.
+  bool Hear(int words) {
+    Message message;
+    if (!ReadAll(words, &message, sizeof message)) return false;
     if (message.word == Word::kStarted) groups.insert(static_cast<pid_t>(message.value));
     if (message.word == Word::kEnded) groups.erase(static_cast<pid_t>(message.value));
-    if (message.word != Word::kFolder && message.word != Word::kNoFolder) continue;
+    if (message.word != Word::kFolder && message.word != Word::kNoFolder) return true;
     std::string name(message.value, '\0');
-    if (!ReadAll(pipe, name.data(), name.size())) break;
+    if (!ReadAll(words, name.data(), name.size())) return false;
     if (message.word == Word::kFolder) folders.insert(std::move(name));
     if (message.word == Word::kNoFolder) folders.erase(name);
+    return true;
   }
-  KillAll(groups);
-  // Who is dying may write yet.
-  constexpr int kTries = 100;
-  for (int i = 0; i < kTries; ++i) {
-    bool left = false;
+
+  /// Ends all that descends from this process, whatever groups and sessions it made.
+  void End(pid_t worker, int& status) const {
+    for (const pid_t group : groups) kill(-group, SIGKILL);
+    for (int i = 0; i < kTries && Collect(worker, status); ++i) {
+      KillChildren();
+      if (!Collect(worker, status)) break;
+      usleep(i < 10 ? 1'000 : kPause);
+    }
+  }
+
+  bool RemoveFolders() const {
+    bool all = true;
     for (const std::string& folder : folders) {
       std::error_code error;
       fs::remove_all(folder, error);
-      left |= static_cast<bool>(error);
+      all &= !error;
     }
-    if (!left) break;
-    KillAll(groups);
-    usleep(20'000);
+    return all;
   }
+};
+
+/// The guard: the worker's parent. Listens until the worker is gone, or ends it when `life` closes, then cleans up.
+[[noreturn]] void Serve(pid_t worker, int words, int life, int report) {
+  // Not of the session that a terminal or a supervisor ends, and no reader of the work's output waits for it.
+  setsid();
+  for (const int number : kInterrupts) std::signal(number, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // there may be nobody to report to
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+  Guarded guarded;
+  Report end;
+  constexpr int kCollectEvery = 1'000;  // ms; orphans of the work that have ended
+  std::array<pollfd, 2> ends{pollfd{.fd = words, .events = POLLIN, .revents = 0},
+                             pollfd{.fd = life, .events = POLLIN, .revents = 0}};
+  for (bool more = true; more;) {
+    const int ready = poll(ends.data(), ends.size(), kCollectEvery);
+    Collect(worker, end.status);
+    if (ready <= 0) continue;
+    if (ends[1].revents != 0) {
+      kill(worker, SIGKILL);
+      ends[1].fd = -1;
+    }
+    if (ends[0].revents != 0) more = guarded.Hear(words);
+  }
+  guarded.End(worker, end.status);
+  // Who is dying may write yet.
+  for (int i = 0; i < kTries && !guarded.RemoveFolders(); ++i) usleep(kPause);
+  WriteAll(report, &end, sizeof end);
   _exit(0);
 }
 
@@ -122,37 +189,44 @@ sigset_t Interrupts() {
   return set;
 }
 
-int Wait(pid_t child) {
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+void Wait(pid_t child) {
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return status;
 }
 
-/// Waits for the work or for a signal, upon which the work is ended.
-GuardedEnd WaitFor(pid_t worker, const sigset_t& signals) {
+Error NoProcess(int why) {
+  return {.code = Code::kUnreadable, .message = std::string("no process can be started: ") + std::strerror(why)};
+}
+
+/// Waits for the guard or for a signal, upon which the guard ends the work (`life` closes).
+Result<GuardedEnd> WaitFor(pid_t guard, int life, int report, const sigset_t& signals) {
   GuardedEnd end;
   int status = 0;
-  for (;;) {
+  for (bool ended = false; !ended;) {
     const int number = sigwaitinfo(&signals, nullptr);
     if (number < 0) continue;
     if (number != SIGCHLD) {
       end.interrupted = true;
       end.signal = number;
-      kill(worker, SIGKILL);
-      kill(worker, SIGCONT);
-      Wait(worker);
-      return end;
+      break;
     }
-    const pid_t ended = waitpid(worker, &status, WNOHANG);
-    if (ended == worker) break;
-    if (ended < 0 && errno != EINTR) {  // somebody else has collected it
-      end.status = 1;
-      return end;
-    }
+    const pid_t known = waitpid(guard, &status, WNOHANG);
+    ended = known == guard || (known < 0 && errno != EINTR);  // somebody else may have collected it
   }
-  if (WIFEXITED(status)) end.status = WEXITSTATUS(status);
-  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  close(life);
+  if (end.interrupted) {
+    Wait(guard);
+    return end;
+  }
+  Report said;
+  if (!ReadAll(report, &said, sizeof said)) {
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    end.status = 1;
+    return end;
+  }
+  if (said.error != 0) return NoProcess(said.error);
+  if (WIFEXITED(said.status)) end.status = WEXITSTATUS(said.status);
+  if (WIFSIGNALED(said.status)) end.signal = WTERMSIG(said.status);
   for (const int number : kInterrupts) end.interrupted |= end.signal == number;
   return end;
 }
@@ -163,41 +237,61 @@ void EndWith(pid_t parent) {
   if (getppid() != parent) _exit(1);
 }
 
-Error NoProcess() {
-  return {.code = Code::kUnreadable, .message = std::string("no process can be started: ") + std::strerror(errno)};
-}
-
 }  // namespace
 
 Result<GuardedEnd> RunGuarded(const std::function<int()>& work) {
-  std::array<int, 2> pipe{};
-  if (pipe2(pipe.data(), O_CLOEXEC) != 0) return NoProcess();
-  // Inherited as ignored (`trap '' CHLD`) it would neither come nor leave a status, here and in the work.
+  std::array<int, 2> words{};   // from the work to the guard
+  std::array<int, 2> life{};    // closes when this process has gone or wants the end
+  std::array<int, 2> report{};  // from the guard to this process
+  std::array<std::array<int, 2>*, 3> pipes{&words, &life, &report};
+  for (size_t i = 0; i < pipes.size(); ++i) {
+    if (pipe2(pipes[i]->data(), O_CLOEXEC) == 0) continue;
+    const int why = errno;
+    for (size_t k = 0; k < i; ++k) {
+      for (const int fd : *pipes[k]) close(fd);
+    }
+    return NoProcess(why);
+  }
+  // Inherited as ignored (`trap '' CHLD`) it would neither come nor leave a status, here, in the guard and in the work.
   struct sigaction usual {};
   struct sigaction inherited {};
   usual.sa_handler = SIG_DFL;
   sigaction(SIGCHLD, &usual, &inherited);
-  const pid_t self = getpid();
-  const pid_t guard = fork();
-  if (guard == 0) {
-    close(pipe[1]);
-    Serve(pipe[0]);
-  }
-  close(pipe[0]);
   sigset_t before;
   sigset_t signals = Interrupts();
   sigaddset(&signals, SIGCHLD);
   sigprocmask(SIG_BLOCK, &signals, &before);
-  const pid_t worker = guard < 0 ? -1 : fork();
-  if (worker == 0) {
-    EndWith(self);
-    sigprocmask(SIG_SETMASK, &before, nullptr);
-    g_guard = pipe[1];
-    _exit(work());
+  const pid_t guard = fork();
+  if (guard == 0) {
+    close(life[1]);
+    close(report[0]);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);  // what the work leaves behind becomes a child of the guard
+    const pid_t self = getpid();
+    const pid_t worker = fork();
+    if (worker == 0) {
+      EndWith(self);
+      for (const int fd : {words[0], life[0], report[1]}) close(fd);
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      g_guard = words[1];
+      _exit(work());
+    }
+    if (worker < 0) {
+      const Report failed{.error = errno};
+      WriteAll(report[1], &failed, sizeof failed);
+      _exit(1);
+    }
+    close(words[1]);
+    Serve(worker, words[0], life[0], report[1]);
   }
-  Result<GuardedEnd> end = worker < 0 ? Result<GuardedEnd>(NoProcess()) : WaitFor(worker, signals);
-  close(pipe[1]);
-  if (guard > 0) Wait(guard);
+  const int why = errno;
+  for (const int fd : {words[0], words[1], life[0], report[1]}) close(fd);
+  Result<GuardedEnd> end = NoProcess(why);
+  if (guard > 0) {
+    end = WaitFor(guard, life[1], report[0], signals);
+  } else {
+    close(life[1]);
+  }
+  close(report[0]);
   sigaction(SIGCHLD, &inherited, nullptr);
   sigprocmask(SIG_SETMASK, &before, nullptr);
   return end;

@@ -17,9 +17,10 @@ struct GuardedEnd {
 };
 
 /// Runs `work` in a process of its own and waits for it. When that process ends, in whatever way, or when this one does
-/// (SIGKILL too), every process of StartGuarded that still runs is ended, with all of its group, and every folder of
-/// GuardFolder that still has its name is removed; all of this is done when the call returns. The calling process must
-/// have one thread. What the work throws is thrown in its own process. Errors: kUnreadable (no process or pipe).
+/// (SIGKILL too), every process that it started, or that one of these started, is ended, also in a session of its own,
+/// and every folder of GuardFolder that still has its name is removed; all of this is done when the call returns. The
+/// calling process must have one thread. What the work throws is thrown in its own process. Errors: kUnreadable (no
+/// process or pipe).
 Result<GuardedEnd> RunGuarded(const std::function<int()>& work);
 
 /// For guarded work; elsewhere it does nothing. Call before making the folder.

@@ -41,6 +41,24 @@ class GuardTest : public testing::Test {
     return false;
   }
 
+  /// A daemon: its parent has gone, and it has a session of its own. Returns when it is noted.
+  void StartDaemon() const {
+    const pid_t child = StartGuarded();
+    if (child == 0) {
+      if (fork() == 0) {
+        setsid();
+        std::ofstream(root_ / "new") << getpid();
+        fs::rename(root_ / "new", root_ / "child");
+        for (;;) pause();
+      }
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EndGuarded(child);
+    while (!fs::exists(root_ / "child")) usleep(1'000);
+  }
+
   fs::path root_;
 };
 
@@ -73,6 +91,42 @@ TEST_F(GuardTest, NothingIsLeftOfWorkThatDies) {
     EXPECT_FALSE(fs::exists(root_ / "half"));
     EXPECT_TRUE(Ended());
   }
+}
+
+TEST_F(GuardTest, WhatHasASessionOfItsOwnEndsToo) {
+  for (const int number : {0, SIGKILL}) {
+    fs::remove(root_ / "child");
+    const auto end = RunGuarded([&] {
+      StartDaemon();
+      if (number != 0) raise(number);
+      return 7;
+    });
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->signal, number);
+    EXPECT_EQ(end->status, number == 0 ? 7 : 0);
+    pid_t child = 0;
+    std::ifstream(root_ / "child") >> child;
+    ASSERT_GT(child, 0);
+    EXPECT_NE(kill(child, 0), 0) << "it has been collected, too";
+  }
+}
+
+TEST_F(GuardTest, WhatHasASessionOfItsOwnEndsWithWhoeverAskedForTheWork) {
+  const pid_t asker = fork();
+  if (asker == 0) {
+    const auto end = RunGuarded([&] {
+      StartDaemon();
+      std::ofstream(root_ / "ready") << "yes";
+      for (;;) pause();
+      return 0;
+    });
+    _exit(end ? 0 : 1);
+  }
+  for (int i = 0; i < 1'000 && !fs::exists(root_ / "ready"); ++i) usleep(10'000);
+  kill(asker, SIGKILL);
+  int status = 0;
+  waitpid(asker, &status, 0);
+  EXPECT_TRUE(Ended());
 }
 
 TEST_F(GuardTest, WhatGotItsNameStays) {

@@ -50,6 +50,13 @@ std::string WholeProblem(const std::string& text, uint64_t low, uint64_t high) {
          "\"";
 }
 
+/// A decimal number. The library's own conversion also takes 0x1, +1 and 1_0.
+bool ReadDecimal(const std::string& text, double& value) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && rest == end;
+}
+
 CLI::Validator Whole(uint64_t low, uint64_t high) {
   return {[=](std::string& text) { return WholeProblem(text, low, high); }, ""};
 }
@@ -81,7 +88,7 @@ void AddCommon(CLI::App& app, CommonOptions& common, const char* what) {
 std::string FalseAlarmsProblem(const std::string& text) {
   double value = 0;
   // Written so that "nan" fails as well.
-  if (CLI::detail::lexical_cast(text, value) && value > 0 && value <= 0.5) return {};
+  if (ReadDecimal(text, value) && value > 0 && value <= 0.5) return {};
   return "a probability is more than 0 and at most 0.5, not \"" + text + "\"";
 }
 
@@ -220,14 +227,14 @@ void AddCommands(CLI::App& app, All& all) {
 /// The same for a factor by which something takes longer.
 std::string ScaleProblem(const std::string& text) {
   double value = 0;
-  if (CLI::detail::lexical_cast(text, value) && value >= 1 && value <= 1000) return {};
+  if (ReadDecimal(text, value) && value >= 1 && value <= 1000) return {};
   return "a scale is from 1 to 1000, not \"" + text + "\"";
 }
 
 /// The same for a share or a magnitude.
 std::string ShareProblem(const std::string& text) {
   double value = 0;
-  if (CLI::detail::lexical_cast(text, value) && value >= 0 && value <= 1) return {};
+  if (ReadDecimal(text, value) && value >= 0 && value <= 1) return {};
   return "this is from 0 to 1, not \"" + text + "\"";
 }
 

@@ -100,6 +100,16 @@ TEST(ParseArguments, SaysTheRangeReadably) {
   }
 }
 
+TEST(ParseArguments, TakesOnlyDecimalNumbers) {
+  for (const char* value : {"0x1", "0x0.8", "+1", "1_0", " 1", "1 ", ""}) {
+    EXPECT_FALSE(Parse({"lab", "simulate", "--engine", "vllm", "-o", "x", "--magnitude", value}).command) << value;
+    EXPECT_FALSE(Parse({"lab", "retime", "run", "--fault", "pause", "--scale", value}).command) << value;
+  }
+  for (const char* value : {"0", "1", "0.5", "1e-3"})
+    EXPECT_TRUE(Parse({"lab", "simulate", "--engine", "vllm", "-o", "x", "--magnitude", value}).command) << value;
+  EXPECT_FALSE(Parse({"diagnose", "run", "--false-alarms", "0x0.1"}).command);
+}
+
 TEST(ParseArguments, HelpAndVersionAreNoErrors) {
   EXPECT_NE(Parse({"--help"}).text.find("diagnose"), std::string::npos);
   EXPECT_NE(Parse({"diagnose", "--help"}).text.find("--fail-on-finding"), std::string::npos);

@@ -203,7 +203,7 @@ TransferHits FindTransferHits(const Scene& scene) {
     const Nanos transfer = p.comm_transfer + passed_on.in_step[s];
     const Nanos lost = transfer - expected;
     const auto step_cost = static_cast<double>(n.expected_own + expected);
-    if (static_cast<double>(lost) < kMatters * step_cost) continue;
+    if (lost <= 0 || static_cast<double>(lost) < kMatters * step_cost) continue;
     if (static_cast<double>(transfer) < kTransferRatio * static_cast<double>(expected)) continue;
     // A starved process also moves its data slowly: its own loss must be small beside the transfers'.
     if (3 * (p.own() - n.expected_own) > lost) continue;

@@ -106,5 +106,19 @@ TEST(Horizontal, TwoStepsOfManySlowCollectivesAreASlowLink) {
   EXPECT_FALSE(BlamesTransfers(TwoSlowSteps(20 * base::kMilli, false))) << "less than a busy host's threads cost";
 }
 
+TEST(Horizontal, WhereNothingTakesTimeNoTransferIsSlow) {
+  TestRun run = TwoSlowSteps(0, false);
+  for (StepProfile& profile : run.profiles) {
+    profile.comm_transfer = 0;
+    profile.slots.clear();
+  }
+  for (StepNormal& normal : run.normals) normal = {.judged = true};
+  for (trace::Collective& collective : run.trees.collectives) {
+    collective.transfer = 0;
+    for (auto& member : collective.members) member.end = member.arrival;
+  }
+  for (const Hypothesis& h : SearchHorizontal(run.scene())) EXPECT_GT(h.lost, 0);
+}
+
 }  // namespace
 }  // namespace teller::locate

@@ -112,7 +112,7 @@ bool Covers(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
 }  // namespace
 
 std::vector<Hypothesis> SelectCauses(const Scene& scene, std::vector<Hypothesis> claims, double false_alarms) {
-  std::erase_if(claims, [&](const Hypothesis& h) { return h.false_alarm >= false_alarms; });
+  std::erase_if(claims, [&](const Hypothesis& h) { return h.false_alarm >= false_alarms || h.lost <= 0; });
   std::stable_sort(claims.begin(), claims.end(), [](const Hypothesis& a, const Hypothesis& b) {
     return std::tuple(-a.lost, -Specific(a.trouble), a.process) < std::tuple(-b.lost, -Specific(b.trouble), b.process);
   });

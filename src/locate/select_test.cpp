@@ -43,5 +43,10 @@ TEST(Select, TroubleThatIsLargeOrFarFromAPauseIsItsOwn) {
   EXPECT_EQ(Select({pause, Claim(Trouble::kSlowOperator, 100 * kMs, 130 * kMs, 7 * kMs)}).size(), 2u);
 }
 
+TEST(Select, WhatCostNothingIsNoCause) {
+  EXPECT_TRUE(Select({Claim(Trouble::kSlowTransfer, 1000 * kMs, 1770 * kMs, 0)}).empty());
+  EXPECT_EQ(Select({Claim(Trouble::kSlowTransfer, 1000 * kMs, 1770 * kMs, 1)}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace teller::locate

@@ -54,6 +54,21 @@ std::string What(const Suspect& suspect, size_t steps) {
   return text;
 }
 
+/// "5 of 100", "1 of 1000000".
+std::string Chance(double p) {
+  constexpr double kLeast = 1e-9;
+  constexpr double kRoundsToOne = 0.95;
+  if (p < kLeast) return fmt::format("less than 1 of {:.0f}", 1 / kLeast);
+  double of = 100;
+  while (p * of < kRoundsToOne) of *= 10;
+  return fmt::format("{:.0f} of {:.0f}", std::round(p * of), of);
+}
+
+/// True when it names neither time nor steps: nothing to look at.
+bool SaysNothing(const Suspect& suspect) {
+  return suspect.lost <= 0 && suspect.steps.empty();
+}
+
 Suspect FromFinding(const Finding& finding) {
   Suspect suspect{.culprit = finding.culprit,
                   .fault = finding.fault,
@@ -62,9 +77,8 @@ Suspect FromFinding(const Finding& finding) {
                   .lost = finding.cost};
   const size_t listed = std::min(kMostSteps, finding.steps.size());
   suspect.steps.assign(finding.steps.begin(), finding.steps.begin() + static_cast<std::ptrdiff_t>(listed));
-  const double percent = std::ceil(100 * *suspect.false_alarm_probability);
-  suspect.text =
-      fmt::format("{} (a healthy run shows as much in {:.0f} of 100)", What(suspect, finding.steps.size()), percent);
+  suspect.text = fmt::format("{} (a healthy run shows as much in {})", What(suspect, finding.steps.size()),
+                             Chance(*suspect.false_alarm_probability));
   return suspect;
 }
 
@@ -209,7 +223,7 @@ void KeepLeastLikely(const Scene& scene, std::vector<Hypothesis>& claims) {
     return std::tuple(h.false_alarm, -h.lost, h.rank, ProcessName(scene.store, h.process), h.onset,
                       scene.store.text(trace::StringId(h.slot.name)));
   };
-  std::erase_if(claims, [](const Hypothesis& h) { return h.false_alarm > kSaysNothing; });
+  std::erase_if(claims, [](const Hypothesis& h) { return h.false_alarm > kSaysNothing || h.lost <= 0; });
   const size_t kept = std::min(kMostClaims, claims.size());
   std::partial_sort(claims.begin(), claims.begin() + static_cast<std::ptrdiff_t>(kept), claims.end(),
                     [&](const Hypothesis& a, const Hypothesis& b) { return by(a) < by(b); });
@@ -247,7 +261,8 @@ std::vector<Suspect> FindSuspects(const Scene& scene, Unproved unproved, const s
   std::vector<Suspect> out;
   for (Suspect& suspect : found) {
     if (out.size() == most) break;
-    if (!IsCovered(suspect, findings) && !IsSaid(suspect, out)) out.push_back(std::move(suspect));
+    if (!SaysNothing(suspect) && !IsCovered(suspect, findings) && !IsSaid(suspect, out))
+      out.push_back(std::move(suspect));
   }
   return out;
 }

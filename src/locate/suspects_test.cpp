@@ -129,6 +129,30 @@ TEST(Suspects, ClaimsThatChanceExplainsComeFirstAndSayHowLikely) {
   EXPECT_EQ(suspects[1].false_alarm_probability, 0.3);
 }
 
+TEST(Suspects, SayAlsoSmallChances) {
+  const TestRun run = RunWith({});
+  for (const auto& [p, text] : {std::pair(0.07, "in 7 of 100)"),
+                                {0.01, "in 1 of 100)"},
+                                {0.005, "in 5 of 1000)"},
+                                {0.00999, "in 1 of 100)"},
+                                {1e-6, "in 1 of 1000000)"},
+                                {0.0, "in less than 1 of 1000000000)"}}) {
+    trace::Finding finding{.false_alarm_probability = p};
+    finding.culprit.rank = 2;
+    finding.cost = base::kMilli;
+    const auto suspects = Find(run, {.claims = {}, .findings = {finding}});
+    ASSERT_FALSE(suspects.empty());
+    EXPECT_NE(suspects.front().text.find(text), std::string::npos) << suspects.front().text;
+  }
+}
+
+TEST(Suspects, WithoutTimeAndStepsThereIsNothingToSay) {
+  trace::Finding finding{.false_alarm_probability = 0.02};
+  finding.culprit.rank = 2;
+  for (const Suspect& suspect : Find(RunWith({}), {.claims = {}, .findings = {finding}}))
+    EXPECT_FALSE(suspect.false_alarm_probability.has_value()) << suspect.text;
+}
+
 TEST(Suspects, TakesOutOfAListWhatIsNotProved) {
   std::vector<trace::Finding> findings(3);
   findings[0].false_alarm_probability = 0.001;
@@ -152,6 +176,7 @@ TEST(Suspects, TwoThatNameNobodyAreNotTheSame) {
     finding.fault = fault;
     finding.culprit.layer = fault == FaultClass::kNetLinkFault ? "network" : "device";
     finding.false_alarm_probability = 0.1;
+    finding.cost = base::kMilli;
     unproved.findings.push_back(finding);
   }
   const auto suspects = Find(run, unproved, {known});

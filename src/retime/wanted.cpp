@@ -1,6 +1,6 @@
 #include <array>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "retime/what_if.hpp"
 
@@ -26,11 +26,12 @@ base::Result<Wanted> ParseWanted(const std::string& text) {
   const base::Error wrong{
       base::Code::kUsage,
       "\"" + text + "\" is no time to change to: give \"normal\", a factor as 0.5x, or a duration as 200us"};
-  char* end = nullptr;
-  const double number = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || !std::isfinite(number) || number < 0) return wrong;
-  while (*end == ' ') ++end;
-  const std::string_view unit(end);
+  double number = 0;
+  const char* last = text.data() + text.size();
+  auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc() || !std::isfinite(number) || number < 0) return wrong;
+  while (end != last && *end == ' ') ++end;
+  const std::string_view unit(end, last);
   if (unit == "x") {
     if (number > kMostFactor) return wrong;
     wanted.kind = Wanted::Kind::kFactor;

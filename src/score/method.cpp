@@ -48,6 +48,25 @@ Json ToJson(const Lesson& lesson) {
           {"ignored_steps", lesson.ignored_steps}};
 }
 
+/// Waits for the child; true when it had to be ended because `limit` was over.
+bool WaitAtMost(pid_t child, std::chrono::seconds limit, int& status, rusage& usage) {
+  constexpr useconds_t kLook = 5'000;
+  const auto begin = std::chrono::steady_clock::now();
+  bool late = false;
+  for (;;) {
+    const bool wait = late || limit.count() == 0;
+    const pid_t ended = wait4(child, &status, wait ? 0 : WNOHANG, &usage);
+    if (ended == child || (ended < 0 && errno != EINTR)) return late;
+    if (ended != 0) continue;
+    late = std::chrono::steady_clock::now() - begin >= limit;
+    if (late) {
+      kill(-child, SIGKILL);
+    } else {
+      usleep(kLook);
+    }
+  }
+}
+
 }  // namespace
 
 bool IsMethodName(const std::string& name) {
@@ -115,7 +134,8 @@ base::Result<std::string> WriteTask(const std::string& work, const std::string& 
   return path;
 }
 
-base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks) {
+base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks,
+                                  std::chrono::seconds limit) {
   const std::string line = method.command + " \"$@\"";
   std::vector<const char*> words{"sh", "-c", line.c_str(), "sh"};
   for (const std::string& task : tasks) words.push_back(task.c_str());
@@ -135,8 +155,7 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::s
                        .message = fmt::format("no process can be started: {}", std::strerror(errno))};
   int status = 0;
   rusage usage{};
-  while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
-  }
+  const bool late = WaitAtMost(child, limit, status, usage);
   base::EndGuarded(child);
   MethodRun run;
   run.wall_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
@@ -144,6 +163,7 @@ base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::s
   if (WIFSIGNALED(status)) run.problem = fmt::format("died of signal {}", WTERMSIG(status));
   if (WIFEXITED(status) && WEXITSTATUS(status) != 0)
     run.problem = fmt::format("ended with status {}", WEXITSTATUS(status));
+  if (late) run.problem = fmt::format("the time was over: ended after {} s", limit.count());
   return run;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,8 +47,10 @@ base::Result<std::string> WriteTask(const std::string& work, const std::string& 
                                     const std::vector<Lesson>& lessons, const std::vector<std::string>& asked,
                                     uint64_t seed);
 
-/// Runs the method's command on these tasks. Errors: kUnreadable (no process). A method that fails is no error.
-base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks);
+/// Runs the method's command on these tasks, with all of its group ended when it takes longer than `limit`; 0 = no
+/// limit. Errors: kUnreadable (no process). A method that fails is no error.
+base::Result<MethodRun> RunMethod(const Method& method, const std::vector<std::string>& tasks,
+                                  std::chrono::seconds limit);
 
 /// What the method said of itself about the task in `folder` (search over its parameters), null when nothing.
 nlohmann::ordered_json RemarksOf(const std::string& folder);

@@ -202,16 +202,17 @@ class Scorer {
     const size_t at_once = score.method.all_folds ? folds.size() : 1;
     for (size_t first = 0; first < folds.size(); first += at_once) {
       const auto begin = static_cast<std::ptrdiff_t>(first);
-      const auto run = RunMethod(score.method,
-                                 {tasks.begin() + begin, tasks.begin() + begin + static_cast<std::ptrdiff_t>(at_once)});
+      size_t asked = 0;
+      for (size_t k = first; k < first + at_once; ++k) asked += scores_.folds[folds[k]].test.size();
+      const auto run =
+          RunMethod(score.method, {tasks.begin() + begin, tasks.begin() + begin + static_cast<std::ptrdiff_t>(at_once)},
+                    std::chrono::seconds(asked * scores_.options.timeout_s));
       if (!run) return run.error();
       score.wall_ns += run->wall_ns;
       if (!run->problem.empty()) {
         const std::string& name = scores_.folds[folds[first]].name;
         score.problems.push_back(fmt::format("{}: {}", at_once == 1 ? name : "all folds", run->problem));
       }
-      size_t asked = 0;
-      for (size_t k = first; k < first + at_once; ++k) asked += scores_.folds[folds[k]].test.size();
       for (size_t k = first; k < first + at_once; ++k) {
         const Fold& fold = scores_.folds[folds[k]];
         if (auto remarks = RemarksOf(folder(folds[k])); !remarks.is_null())

@@ -221,6 +221,37 @@ class Score(Case):
             self.assertLess(time.monotonic(), until)
             time.sleep(0.02)
 
+    def test_what_a_method_leaves_in_a_session_of_its_own_ends_with_the_scorer(self):
+        self.make_case("calm", set())
+        code = f"import pathlib, subprocess\nchild = subprocess.Popen(['sleep', '600'], start_new_session=True)\npathlib.Path({str(self.folder / 'pids')!r}).write_text(str(child.pid))\n"
+        done = teller("lab", "score", self.folder / "cases", "-o", self.folder / "out", "--method", "teller", "--method",
+                      f"own={sys.executable} {self.write('leave.py', code)}")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertFalse(pathlib.Path(f"/proc/{(self.folder / 'pids').read_text()}").exists())
+
+    def test_a_method_has_its_seconds_for_each_case(self):
+        self.make_case("calm", set())
+        self.make_case("slow", {4})
+        name = self.method("""
+            import subprocess, time
+            def say(name, i):
+                if i == 1:
+                    subprocess.run(["sleep", "600"])
+                return {"status": "normal", "confidence": 0.5}
+            """)
+        begin = time.monotonic()
+        scores, _, done = self.score("--timeout", 2, "--method", name, status=(3,))
+        self.assertGreaterEqual(time.monotonic() - begin, 4)
+        self.assertEqual(scores["methods"][0]["unanswered"], 1)
+        self.assertEqual(scores["methods"][0]["problems"], ["all: the time was over: ended after 4 s"])
+        self.assertIn(b"the time was over: ended after 4 s\n", done.stdout)
+
+    def test_a_method_without_an_answer_in_time_is_refused(self):
+        self.make_case("calm", set())
+        self.fails("lab", "score", self.folder / "cases", "-q", "-o", self.folder / "out", "--timeout", 1, "--method", "own=sleep 600;:",
+                   says="no method answered a case (own: all: the time was over: ended after 1 s)")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["cases"])
+
     def test_lessons_tell_truth_and_shuffled_ones_do_not(self):
         self.make_cases()
         body = """

@@ -334,7 +334,7 @@ class Simulate(Case):
         for kind in ("none", "burst", "shutdown", "oom", "profiler"):
             self.assertIn(f"{kind} is the same at every magnitude", self.refuse("--engine", "vllm", "--fault", kind, "--magnitude", 0.5))
         for option, values in (("--seed", (-1, 2**63, "1.5", "nan", "")), ("--ranks", (0, -1, 4097)), ("--pipeline", (0, 7)), ("--count", (0, 10**7)), ("--steps", (7, "x")),
-                               ("--threads", (-1, 1025)), ("--magnitude", (-1, "nan", 2)), ("--lost-events", (-0.1, "nan")), ("--late-lines", (1.1, "inf"))):
+                               ("--threads", (-1, 1025)), ("--magnitude", (-1, "nan", 2, "0x1")), ("--lost-events", (-0.1, "nan")), ("--late-lines", (1.1, "inf"))):
             for value in values:
                 self.assertIn(option, self.refuse("--engine", "vllm", f"{option}={value}"))
         self.assertIn("-o", teller("lab", "simulate", "--engine", "vllm").stderr.decode())

@@ -73,6 +73,7 @@ class WhatIf(Case):
                             (("--step", "3", "--op", "aten::mm", "--rank", "7"), "rank 7"),
                             (("--step", "3", "--op", "aten::mm", "--to", "-4ms"), "no time to change to"),
                             (("--step", "3", "--op", "aten::mm", "--to", "nan"), "no time to change to"),
+                            (("--step", "3", "--op", "aten::mm", "--to", "0x10ms"), "no time to change to"),
                             (("--step", "3", "--op", "aten::mm", "--to", "1e300x"), "no time to change to")):
             with self.subTest(args=args):
                 done = teller("whatif", self.folder, *args)

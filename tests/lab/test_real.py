@@ -224,6 +224,7 @@ class Table(Folder):
         (self.cases / "one" / "killed-1" / "traces").mkdir()
         (self.cases / "one" / ".half.partial-1").mkdir()
         (self.cases / "one" / ".half.partial-1" / "label.json").write_text("{}")
+        write_case(self.cases / "set.part" / "killed-2")
         self.rows()
         seen = [line.split() for line in self.seen.read_text().splitlines()]
         self.assertEqual(sorted(words[1:] for words in seen), [["metrics.txt"], ["metrics.txt", "server.log", "traces"], ["server.log"], ["traces"]])
