@@ -49,7 +49,18 @@ def print_table(rows):
         print(f"{name:36} {source[-46:]:46} {engine:9} {n:7} {m:7} {a:9.2f} {b:9.2f} {raw:5.2f} {form:5.2f}")
 
 
-def gpu_part(traces, cases):
+def gpu_steps(teller, traces, cases):
+    """Kernels a step. Recordings of GPUs have one to three steps, of models that are not simulated: the numbers say more than the distances."""
+    real, made = collections.defaultdict(dict), collections.defaultdict(lambda: collections.defaultdict(list))
+    name = "kernels a step"
+    for group, path, _ in recordings.real_gpu(traces):
+        if recordings.fitted(path): continue
+        real[group].setdefault(name, []).extend(distances.steps(recordings.exported(teller, path))[name])
+    for engine, case in cases: made[engine][name] += distances.steps(recordings.features(teller, case))[name]
+    print_table(distances.table(real, made, least=1))
+
+
+def gpu_part(teller, traces, cases):
     from realism import classifier
     real, made, rows = {}, collections.defaultdict(lambda: collections.defaultdict(list)), []
     for group, path, events in recordings.real_gpu(traces):
@@ -62,6 +73,7 @@ def gpu_part(traces, cases):
         for name, values in distances.quantities(events).items(): made[engine][name] += values
     print("GPU traces that were not fitted")
     print_table(distances.table(real, made))
+    gpu_steps(teller, traces, cases)
     print()
     classifier.ask("windows of kernels, traces that were not fitted", [r[:3] for r in rows if not r[3]])
     form = lambda p: {k: v for k, v in p.items() if not k.startswith("abs")}
@@ -101,7 +113,7 @@ def main():
     with_learning()
     with tempfile.TemporaryDirectory() as scratch:
         cases = list(simulated(options.teller, pathlib.Path(scratch), options.seeds, options.steps))
-        gpu_part(options.traces, cases)
+        gpu_part(options.teller, options.traces, cases)
         engine_part(options.teller, options.lab, cases)
 
 

@@ -57,22 +57,23 @@ def quantities(trace):
 
 
 def steps(records):
-    """Lists by name from exported features: kernels a step, skew of collectives, log lines a second."""
+    """Lists by name from exported features: kernels and operators a step, skew of collectives, log lines a second."""
     out = collections.defaultdict(list)
-    kernels = collections.Counter()
+    kernels, operators = collections.Counter(), collections.Counter()
     for r in records:
         if r["type"] == "op" and r["kind"] == "kernel": kernels[r["step"]] += r["count"]
+        if r["type"] == "op" and r["kind"] == "op": operators[r["step"]] += r["count"]
         if r["type"] == "collective" and len(r["members"]) > 1:
             arrivals = [m["arrival_ns"] for m in r["members"]]
             out["collective skew (us)"].append((max(arrivals) - min(arrivals)) / 1e3)
-    out["kernels a step"] = list(kernels.values())
+    out["kernels a step"], out["operators a step"] = list(kernels.values()), list(operators.values())
     begins = sorted(r["at_ns"] // 10**9 for r in records if r["type"] == "log" and r["at_ns"])
     if begins: out["log lines a second"] = list(collections.Counter(begins).values())
     return out
 
 
 def table(real, made, least=12):
-    """Rows of what both have: name, real, simulated, sizes, medians, distances."""
+    """Rows of what both have: name, real, simulated, sizes, medians, distances. `least`: values on each side."""
     rows = []
     for source, values in real.items():
         for engine, other in made.items():

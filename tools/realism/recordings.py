@@ -56,7 +56,11 @@ def healthy(folders, engine):
 def features(teller, case):
     """Records of `teller export --to features` for a case, without its truth."""
     names = ("traces", "server.log", "logs", "spans.jsonl", "metrics.txt")
-    done = subprocess.run([teller, "export", "--to", "features", "-o", "-", *[str(case / n) for n in names if (case / n).exists()]],
-                          capture_output=True, text=True)
+    return exported(teller, *(case / n for n in names if (case / n).exists()))
+
+
+def exported(teller, *paths):
+    """Records of `teller export --to features` for these inputs."""
+    done = subprocess.run([teller, "export", "--to", "features", "-o", "-", *map(str, paths)], capture_output=True, text=True)
     if done.returncode not in (0, 3): raise SystemExit(done.stderr)
     return [json.loads(line) for line in done.stdout.splitlines()]
