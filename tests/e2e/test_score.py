@@ -190,7 +190,8 @@ class Score(Case):
             with self.subTest(number):
                 (self.folder / "pids").unlink(missing_ok=True)
                 run = subprocess.Popen([TELLER, "lab", "score", self.folder / "cases", "-q", "-o", self.folder / "out", "--method", self.sleeping()],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+                                       preexec_fn=lambda: [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGINT, signal.SIGHUP)])  # a test in the background inherits them ignored
                 self.addCleanup(run.stderr.close)
                 until = time.monotonic() + 60
                 while not ((self.folder / "pids").exists() and (pids := (self.folder / "pids").read_text().split())):
