@@ -119,7 +119,7 @@ class BeginsBefore {
 };
 
 /// True for gaps of a stage in which its next batch was not even under way: the stage before had not begun it either.
-bool HadNothingToDo(const Scene& scene, const BeginsBefore& begins_before, const Hypothesis& h) {
+bool WasWithoutWork(const Scene& scene, const BeginsBefore& begins_before, const Hypothesis& h) {
   if (!h.in_gap || h.steps.empty()) return false;
   Nanos explained = 0;
   for (size_t i = 0; i < h.steps.size(); ++i) {
@@ -138,7 +138,7 @@ bool HadNothingToDo(const Scene& scene, const BeginsBefore& begins_before, const
 void DropExplained(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
   const auto ranges = Processes(scene);
   const BeginsBefore begins_before(scene);
-  std::erase_if(claims, [&](const Hypothesis& h) { return HadNothingToDo(scene, begins_before, h); });
+  std::erase_if(claims, [&](const Hypothesis& h) { return WasWithoutWork(scene, begins_before, h); });
   std::set<uint32_t> warming;
   std::erase_if(claims, [&](const Hypothesis& h) {
     if (!IsWarmUp(scene, ranges, h)) return false;

@@ -157,6 +157,20 @@ std::string ToLine(const Answer& answer) {
   return ToJson(answer).dump(-1, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
+namespace {
+
+Candidate CandidateOf(const trace::Culprit& culprit, trace::FaultClass fault, double p) {
+  return {.rank = culprit.rank ? std::optional<int64_t>(*culprit.rank) : std::nullopt,
+          .process = culprit.process,
+          .op = culprit.op,
+          .module = culprit.module,
+          .log_record = culprit.log_record,
+          .fault_class = std::string(trace::Name(fault)),
+          .p = p};
+}
+
+}  // namespace
+
 Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
   Answer answer;
   answer.name = name;
@@ -165,15 +179,8 @@ Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
   if (diagnosis.status == trace::VerdictStatus::kAbnormal) answer.status = AnswerStatus::kAbnormal;
   std::map<uint32_t, double> scores;
   for (const trace::Finding& finding : diagnosis.findings) {
-    answer.candidates.push_back(
-        {.rank = finding.culprit.rank ? std::optional<int64_t>(*finding.culprit.rank) : std::nullopt,
-         .process = finding.culprit.process,
-         .op = finding.culprit.op,
-         .module = finding.culprit.module,
-         .log_record = finding.culprit.log_record,
-         .fault_class = std::string(trace::Name(finding.fault)),
-         .p = finding.score,
-         .saved_share = finding.saved_share});
+    answer.candidates.push_back(CandidateOf(finding.culprit, finding.fault, finding.score));
+    answer.candidates.back().saved_share = finding.saved_share;
     for (const trace::AbnormalStep& step : finding.steps) {
       if (!step.row.valid()) continue;
       double& score = scores[step.row.value()];
@@ -186,15 +193,8 @@ Answer AnswerOf(const trace::Diagnosis& diagnosis, const std::string& name) {
   for (const Candidate& candidate : answer.candidates) p = std::min(p, candidate.p);
   for (const trace::Suspect& suspect : diagnosis.suspects) {
     p /= 2;
-    answer.candidates.push_back(
-        {.rank = suspect.culprit.rank ? std::optional<int64_t>(*suspect.culprit.rank) : std::nullopt,
-         .process = suspect.culprit.process,
-         .op = suspect.culprit.op,
-         .module = suspect.culprit.module,
-         .log_record = suspect.culprit.log_record,
-         .fault_class = std::string(trace::Name(suspect.fault)),
-         .p = p,
-         .below_threshold = true});
+    answer.candidates.push_back(CandidateOf(suspect.culprit, suspect.fault, p));
+    answer.candidates.back().below_threshold = true;
   }
   // Every step that a finding names is called abnormal, however small its share in it.
   answer.threshold = 1e-9;
