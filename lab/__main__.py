@@ -31,7 +31,7 @@ def plan(args, faults):
     for text in args.fault:
         kind, colon, seed = text.partition(":")
         if kind not in faults:
-            raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {args.stack} can have")
+            raise stacks.no_such_fault(kind, [args.stack])
         try:
             pairs.append((kind, SEED(seed) if colon else args.seed))
         except argparse.ArgumentTypeError as error:

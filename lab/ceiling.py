@@ -130,20 +130,20 @@ def places(case):
     return [("step", (), True), ("gap", (), False), ("own", (), True)]
 
 
-def mean_excess(window, others, place):
+def mean_excess(window, peers, place, without=range(0)):
     """(mean, of each row) of a window; None where less than half of it can be compared."""
     kind, names, relative = place
-    values = costs.excess(window, others, costs.at_place(kind, names), relative)
+    values = peers.excess(window, costs.at_place(kind, names), relative, without)
     known = [value for value in values if value is not None]
     return (statistics.mean(known), values) if known and 2 * len(known) >= len(values) else (None, values)
 
 
 def largest(controls, place, length):
-    """(largest mean excess, number of windows) of that length over control series (lists of healthy rows)."""
+    """(largest mean excess, number of windows) of that length over control series (`costs.Peers` of healthy rows)."""
     best, count = float("-inf"), 0
-    for rows in controls:
-        for first in range(len(rows) - length + 1):
-            mean, _ = mean_excess(rows[first:first + length], rows[:first] + rows[first + length:], place)
+    for series in controls:
+        for first in range(len(series.rows) - length + 1):
+            mean, _ = mean_excess(series.rows[first:first + length], series, place, range(first, first + length))
             if mean is not None:
                 best, count = max(best, mean), count + 1
     return best, count
@@ -168,9 +168,9 @@ def look(case, marks):
     """What the told detector sees of a fault: dict, or None when there is nothing to compare with."""
     visible, clear, seen, windows, compared = False, False, set(), [], False
     for rank in culprits(case):
-        rows = case.abnormal[rank]
+        rows, peers = case.abnormal[rank], costs.Peers(case.healthy[rank])
         for place in places(case) if rows else ():
-            mean, values = mean_excess(rows, case.healthy[rank], place)
+            mean, values = mean_excess(rows, peers, place)
             limit, count = marks.of(case, rank, place, len(rows))
             alone, single = marks.of(case, rank, place, 1)
             if single:
@@ -197,7 +197,7 @@ def rank_right(case):
     place = next((p for p in places(case) if p[0] == "operator"), ("own", (), True))
     means = {}
     for rank, rows in case.abnormal.items():
-        mean, _ = mean_excess(rows, case.healthy[rank], place) if rows else (None, [])
+        mean, _ = mean_excess(rows, costs.Peers(case.healthy[rank]), place) if rows else (None, [])
         if mean is not None:
             means[rank] = mean
     return max(means, key=means.get) in right if means else None
@@ -224,10 +224,11 @@ def controls_of(cases, runs, teller, scratch):
             raise LabError(done.stderr.strip())
         return read_case(teller, out)
 
+    @functools.cache
     def controls(key, rank):
         if key[0] == "recording":
-            return [recording(key).healthy.get(rank, [])]
-        return [rows for case in cases if case.group == key and not case.label["is_fault"] for rows in case.healthy.values()]
+            return [costs.Peers(recording(key).healthy.get(rank, []))]
+        return [costs.Peers(rows) for case in cases if case.group == key and not case.label["is_fault"] for rows in case.healthy.values()]
     return controls
 
 

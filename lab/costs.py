@@ -1,6 +1,10 @@
 """What the steps of a run cost, at one place: from the features that the scorer hands to methods under test (docs/reference/features.md)."""
 import bisect
+import collections
 import dataclasses
+import functools
+import heapq
+import itertools
 import json
 import pathlib
 import re
@@ -12,9 +16,9 @@ from lab.errors import LabError
 FEWEST, NEAREST = 3, 5  # comparable steps below which nothing is said; how many of the same kind are taken where there are none of the same shape
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Row:
-    """A step of one rank."""
+    """A step of one rank. No two are the same one."""
     rank: int | None
     index: int
     kind: str
@@ -32,10 +36,12 @@ class Row:
         return max(1, self.end - self.begin + self.gap)
 
 
+@functools.cache
 def letters(name):
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
+@functools.cache
 def same_name(name, wanted):
     """As the scorer compares names."""
     a, b = letters(name), letters(wanted)
@@ -88,31 +94,50 @@ def read(teller, run):
     return parse(done.stdout.splitlines())
 
 
+@functools.cache
 def at_place(place, names=()):
-    """A function from a row to what it costs there, in ns."""
-    return {"step": lambda row: row.end - row.begin, "gap": lambda row: row.gap, "own": lambda row: max(0, row.whole() - row.wait),
-            "transfer": lambda row: row.transfer,
-            "operator": lambda row: sum(ns for name, ns in row.ops.items() if any(same_name(name, wanted) for wanted in names))}[place]
+    """A function from a row to what it costs there, in ns; what it said once is kept."""
+    return functools.cache({"step": lambda row: row.end - row.begin, "gap": lambda row: row.gap, "own": lambda row: max(0, row.whole() - row.wait),
+                            "whole": Row.whole, "transfer": lambda row: row.transfer,
+                            "operator": lambda row: sum(ns for name, ns in row.ops.items() if any(same_name(name, wanted) for wanted in names))}[place])
 
 
-def normal(row, others, value):
-    """Median over steps that do the same: of its kind and shape, else those of its kind that are nearest in size. None where there are too few."""
-    equal = [other for other in others if other.kind == row.kind and other.shape == row.shape]
-    if len(equal) < FEWEST:
-        equal = sorted((other for other in others if other.kind == row.kind), key=lambda other: abs(other.size - row.size))[:NEAREST]
-    return statistics.median(map(value, equal)) if len(equal) >= FEWEST else None
+class Peers:
+    """Steps that others are compared with: of their kind and shape, else those of their kind that are nearest in size."""
 
+    def __init__(self, rows):
+        self.rows = rows
+        self.of_kind, self.of_shape = collections.defaultdict(list), collections.defaultdict(list)  # positions; of a kind by size
+        for at, row in enumerate(rows):
+            self.of_kind[row.kind].append((row.size, at))
+            self.of_shape[row.kind, row.shape].append(at)
+        for sized in self.of_kind.values():
+            sized.sort()
 
-def excess(rows, others, value, relative):
-    """How much more each row costs than normal among `others`: in multiples of that (`relative`) or of a normal step. None where nothing can be said."""
-    known, out = {}, []
-    for row in rows:
-        key = row.kind, row.shape, row.size
-        if key not in known:
-            known[key] = normal(row, others, value), normal(row, others, Row.whole)
-        usual, step = known[key]
-        if usual is None:
-            out.append(None)
-        else:
-            out.append((value(row) - usual) / (usual if relative and usual > 0 else step))
-    return out
+    def nearest(self, kind, size):
+        """Positions of that kind, the nearest in size first; of two as near the smaller one, of equal ones the earlier."""
+        sized = self.of_kind.get(kind, [])
+        above = bisect.bisect_left(sized, (size,))
+        smaller = ((at, size - other) for key, group in itertools.groupby(reversed(sized[:above]), key=lambda pair: pair[0]) for other, at in reversed(list(group)))
+        larger = ((at, other - size) for other, at in sized[above:])
+        return (at for at, _ in heapq.merge(smaller, larger, key=lambda pair: pair[1]))
+
+    def of(self, row, without):
+        """The rows to compare with, but for those at positions in `without`, a range. None where there are too few."""
+        equal = [at for at in self.of_shape.get((row.kind, row.shape), []) if at not in without]
+        if len(equal) < FEWEST:
+            equal = list(itertools.islice((at for at in self.nearest(row.kind, row.size) if at not in without), NEAREST))
+        return [self.rows[at] for at in equal] if len(equal) >= FEWEST else None
+
+    def excess(self, rows, value, relative, without=range(0)):
+        """How much more each of `rows` costs than the median of its peers: in multiples of that (`relative`) or of a normal step. None where nothing can be said."""
+        @functools.cache
+        def usual(kind, shape, size):
+            peers = self.of(Row(None, 0, kind, shape, size, 0, 0, 0, False), without)
+            return peers and (statistics.median(map(value, peers)), statistics.median(map(at_place("whole"), peers)))
+
+        out = []
+        for row in rows:
+            normal = usual(row.kind, row.shape, row.size)
+            out.append(normal and (value(row) - normal[0]) / (normal[0] if relative and normal[0] > 0 else normal[1]))
+        return out

@@ -12,6 +12,7 @@ import time
 
 from lab.course import Runner
 from lab.errors import LabError
+from lab.stacks import no_such_fault
 
 
 DISTURBED = 0.5  # processors of other work from which on the summary calls a case disturbed
@@ -69,7 +70,7 @@ def plan(stacks, out, kinds=(), seed=1):
     known = {kind for stack in stacks for kind in stack.faults}
     for kind in kinds:
         if kind not in known:
-            raise LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {', '.join(s.name for s in stacks)} can have")
+            raise no_such_fault(kind, [stack.name for stack in stacks])
     planned = []
     for stack in stacks:
         faults = [f for f in stack.faults.values() if (not kinds or f.kind in kinds) and not f.why_not()]

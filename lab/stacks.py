@@ -1,4 +1,5 @@
 """The stacks that the laboratory knows."""
+from lab.errors import LabError
 from lab.fault import Stack
 from lab.fsdp import faults as fsdp_faults
 from lab.fsdp import job as fsdp_job
@@ -20,3 +21,12 @@ ALL = {stack.name: stack for stack in (
     Stack("fsdp", f"torch {fsdp_setup.VERSION} (gloo)", "", fsdp_setup, fsdp_faults.ALL, fsdp_job.TorchJob),
     Stack("llamacpp", llamacpp_setup.VERSION, "smollm2", llamacpp_setup, llamacpp_faults.ALL, llamacpp_server.Server, rate=1.2),
 )}
+
+
+def no_such_fault(kind, names):
+    """The error for a fault that none of these stacks can have."""
+    asked = ", ".join(names)
+    others = [name for name, stack in ALL.items() if kind in stack.faults]
+    if others:
+        return LabError(f"{asked} cannot have \"{kind}\", only {', '.join(others)} can; ./dev lab list shows what each can have")
+    return LabError(f"unknown fault \"{kind}\"; ./dev lab list shows what {asked} can have")

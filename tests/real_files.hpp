@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdio>
 #include <filesystem>
 #include <string>
 
@@ -11,8 +10,7 @@ inline std::string RealFiles() {
 }
 
 /// Skips the test aloud when the real files are absent.
-#define TELLER_NEED_REAL_FILES()                                    \
-  if (RealFiles().empty()) {                                        \
-    std::printf("SKIPPED: real files are not at ../shared/data\n"); \
-    GTEST_SKIP() << "real files are not at ../shared/data";         \
+#define TELLER_NEED_REAL_FILES()                            \
+  if (RealFiles().empty()) {                                \
+    GTEST_SKIP() << "real files are not at ../shared/data"; \
   }

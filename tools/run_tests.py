@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,12 +36,13 @@ class Totals:
         return text + (f", {self.skipped} skipped" if self.skipped else "")
 
 
-def skip_reasons(text):
-    """What the skipped tests of a program say: the line after gtest's "Skipped", or their own "SKIPPED:" line."""
-    lines = text.splitlines()
-    said = [after for line, after in zip(lines, lines[1:]) if line.endswith(": Skipped") and after.strip()]
-    said += [line.removeprefix("SKIPPED: ") for line in lines if line.startswith("SKIPPED: ")]
-    return "; ".join(dict.fromkeys(said)) or "no reason given"
+SKIP = re.compile(r"^(.+):(\d+): Skipped\n(.*)$", re.M)
+
+
+def skip_reason(test, text):
+    """What a skipped test of a program said: the first reason at or below its own line. The report names none."""
+    said = [(int(line), reason) for file, line, reason in SKIP.findall(text) if file == test.get("file") and int(line) >= test.get("line", 0)]
+    return min(said, default=(0, ""))[1] or "no reason given"
 
 
 def count_gtest(report, program, totals, text):
@@ -51,7 +53,7 @@ def count_gtest(report, program, totals, text):
                 totals.fail(name)
             elif test.get("result") == "SKIPPED":
                 totals.skipped += 1
-                print(f"SKIPPED {name} ({skip_reasons(text)})")
+                print(f"SKIPPED {name} ({skip_reason(test, text)})")
             elif test.get("status") == "RUN":
                 totals.passed += 1
 

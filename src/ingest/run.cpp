@@ -365,7 +365,9 @@ class RunReader {
   void ReadLogs() {
     for (const auto& input : inputs_) {
       if (input.sniffed.kind != Kind::kLog || Cancelled()) continue;
-      store_.files[input.row.value()].rank = RankFromPath(input.found.place());
+      // What the run's own folder is called tells nothing of a file in it.
+      store_.files[input.row.value()].rank =
+          RankFromPath(input.found.name.empty() ? input.found.shown : input.found.name);
       if (auto source = Open(input); source != nullptr) {
         const auto status = ReadLog(*source, input.row, store_, options_.limits);
         if (!status) Refuse(input, status.error());

@@ -90,6 +90,16 @@ TEST(Run, JsonLinesAreALogWhenTheyHaveTextAndTime) {
   EXPECT_EQ(store->logs[0].message, "started");
 }
 
+TEST(Run, WhatTheRunsOwnFolderIsCalledIsNoRank) {
+  const TestFolder folder;
+  folder.Write("tp-83/server.log", "INFO 07-01 10:00:00 [core.py:1] started\n");
+  folder.Write("tp-83/rank2/server.log", "INFO 07-01 10:00:00 [core.py:1] started\n");
+  auto store = Read({folder.path() + "/tp-83"});
+  ASSERT_TRUE(store.has_value());
+  EXPECT_FALSE(FileOf(*store, "server.log")->rank);
+  EXPECT_EQ(FileOf(*store, "rank2/server.log")->rank, 2);
+}
+
 TEST(Run, AnExtensionRefusesOnlyWhatDoesNotLookLikeALog) {
   const TestFolder folder;
   const std::string line = "INFO 07-01 10:00:00 [core.py:1] started\n";

@@ -174,7 +174,6 @@ TEST_F(CheckTest, StepsAreNumbersAndEveryLineNamesItsFile) {
 TEST(Check, SharedCasesAreWhole) {
   const std::string root = "../shared/data/lab";
   if (!fs::is_directory(root)) {
-    std::printf("SKIPPED: real files are not at ../shared/data\n");
     GTEST_SKIP() << "real files are not at ../shared/data";
   }
   const auto cases = FindCases({root});

@@ -10,6 +10,7 @@
 
 #include "locate/log_cause.hpp"
 #include "locate/log_facts.hpp"
+#include "locate/proof.hpp"
 #include "tree/comm_perf.hpp"
 
 namespace teller::locate {
@@ -104,9 +105,7 @@ class Causes {
     evidence.text =
         fmt::format("rank {}: {} number {}, {}: {:.0f} us, bus {:.1f} GB/s", perf.rank, store_.text(perf.op),
                     perf.sequence, Size(perf.bytes), static_cast<double>(perf.duration) / 1000, perf.bus_gbs);
-    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
-    finding.evidence.push_back(std::move(evidence));
-    return " [" + finding.evidence.back().id + "]";
+    return " " + locate::Cite(finding, std::move(evidence));
   }
 
   struct Late {

@@ -11,6 +11,7 @@
 
 #include "locate/log_cause.hpp"
 #include "locate/log_facts.hpp"
+#include "locate/proof.hpp"
 
 namespace teller::locate {
 
@@ -169,13 +170,7 @@ std::string Cite(Finding& finding, const CommRecord& record, const std::string& 
   evidence.ref = "collective:" + std::to_string(record.sequence);
   evidence.at = record.created;
   evidence.text = text;
-  evidence.id = "E";
-  evidence.id += std::to_string(finding.evidence.size() + 1);
-  std::string mark = "[";
-  mark += evidence.id;
-  mark += ']';
-  finding.evidence.push_back(std::move(evidence));
-  return mark;
+  return locate::Cite(finding, std::move(evidence));
 }
 
 std::string Describe(const CommRecord& record, const Group& group) {

@@ -15,6 +15,7 @@
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
 #include "locate/own_use.hpp"
+#include "locate/proof.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -28,7 +29,6 @@ bool IsThrownBack(const std::string& name) {
 
 using trace::CounterSample;
 using trace::CounterSeries;
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -171,14 +171,7 @@ class Search {
     finding.end = when.end;
     finding.score = 0.9;
     finding.false_alarm_probability = 0.002;
-    Evidence evidence;
-    evidence.id = "E1";
-    evidence.kind = Evidence::Kind::kStatistic;
-    evidence.file = trace::FileRow(file);
-    evidence.ref = "counters";
-    evidence.at = when.begin;
-    evidence.text = text;
-    finding.evidence.push_back(std::move(evidence));
+    CiteCounters(finding, trace::FileRow(file), when.begin, text);
     return finding;
   }
 
@@ -190,8 +183,10 @@ class Search {
       const auto& rank = store_.processes[p].rank;
       if (rank && ProcessName(store_, trace::ProcessRow(p)) == process) ranks.insert(*rank);
     }
-    for (size_t row = 0; ranks.empty() && row < store_.logs.size(); ++row) {
-      if (store_.logs[row].rank && store_.logs[row].process == process) ranks.insert(*store_.logs[row].rank);
+    if (ranks.empty()) {
+      for (size_t row = 0; row < store_.logs.size(); ++row) {
+        if (store_.logs[row].rank && store_.logs[row].process == process) ranks.insert(*store_.logs[row].rank);
+      }
     }
     return ranks.size() == 1 ? std::optional(*ranks.begin()) : std::nullopt;
   }
@@ -410,11 +405,8 @@ bool IsStandStill(const Finding& counter, const std::vector<Finding>& findings) 
 }
 
 void TakeEvidence(const Finding& from, Finding& into) {
-  for (Evidence evidence : from.evidence) {
-    evidence.id = "E" + std::to_string(into.evidence.size() + 1);
-    into.explanation += fmt::format(" Counters say so too: {} [{}].", evidence.text, evidence.id);
-    into.evidence.push_back(std::move(evidence));
-  }
+  for (const trace::Evidence& evidence : from.evidence)
+    into.explanation += fmt::format(" Counters say so too: {} {}.", evidence.text, Cite(into, evidence));
   into.score = std::max(into.score, from.score);
   into.false_alarm_probability = std::min(into.false_alarm_probability, from.false_alarm_probability);
 }

@@ -179,6 +179,10 @@ TEST(CounterCause, AWorkersRankIsToldByItsNameInTracesOrLogs) {
       host.store.logs[0].rank = 1;
     }
     EXPECT_EQ(host.Find().at(0).culprit.rank, 1);
+    if (traced) continue;
+    host.store.logs.push_back(host.store.logs[0]);
+    host.store.logs[1].rank = 0;
+    EXPECT_FALSE(host.Find().at(0).culprit.rank) << "two ranks have that name";
   }
 }
 

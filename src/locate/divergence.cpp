@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "locate/naming.hpp"
+#include "locate/proof.hpp"
 #include "tree/collectives.hpp"
 
 namespace teller::locate {
@@ -159,7 +160,6 @@ void CompleteDivergence(const trace::Store& store, const trace::Trees& trees, Fi
   const bool left_out = broken->left_out;
   finding.culprit.op = CarriedOutBy(store, trees, left_out ? usual : called);
   trace::Evidence evidence;
-  evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
   evidence.kind = trace::Evidence::Kind::kSpan;
   evidence.file = store.processes[who.value()].file;
   evidence.ref = "span:" + std::to_string(broken->call.span);
@@ -167,10 +167,10 @@ void CompleteDivergence(const trace::Store& store, const trace::Trees& trees, Fi
   evidence.at = broken->call.begin;
   evidence.text = fmt::format("rank {} calls {} where it always called {} after the same calls before",
                               *finding.culprit.rank, called, usual);
-  finding.explanation +=
-      fmt::format(" The traces tell: {} [{}]; no other rank broke with its habit.{}", evidence.text, evidence.id,
-                  left_out ? " It had gone on to its next step by then, so that one was left out." : "");
-  finding.evidence.push_back(std::move(evidence));
+  const std::string text = evidence.text;
+  finding.explanation += fmt::format(
+      " The traces tell: {} {}; no other rank broke with its habit.{}", text, Cite(finding, std::move(evidence)),
+      left_out ? " It had gone on to its next step by then, so that one was left out." : "");
   finding.score = std::max(finding.score, 0.9);
 }
 

@@ -11,6 +11,7 @@
 #include "locate/device_calls.hpp"
 #include "locate/naming.hpp"
 #include "locate/pause_kind.hpp"
+#include "locate/proof.hpp"
 
 namespace teller::locate {
 
@@ -40,6 +41,7 @@ class Writer {
 
   Finding Run() {
     finding_.false_alarm_probability = h_.false_alarm;
+    finding_.compares_ranks = h_.compares_ranks;
     finding_.score = std::clamp(1.0 - std::pow(h_.false_alarm, 0.5), 0.0, 0.999);
     finding_.culprit.rank = h_.rank;
     finding_.culprit.process = ProcessName(store_, h_.process);
@@ -102,7 +104,6 @@ class Writer {
 
   std::string AddEvidence(Evidence::Kind kind, std::string text, trace::Nanos at, uint32_t span) {
     Evidence e;
-    e.id = "E" + std::to_string(finding_.evidence.size() + 1);
     e.kind = kind;
     e.file = store_.processes[h_.process.value()].file;
     e.at = at;
@@ -113,8 +114,7 @@ class Writer {
     } else {
       e.ref = "step:" + std::to_string(h_.steps.empty() ? 0 : scene_.trees.steps[h_.steps.front()].index);
     }
-    finding_.evidence.push_back(std::move(e));
-    return "[" + finding_.evidence.back().id + "]";
+    return Cite(finding_, std::move(e));
   }
 
   std::string Who() const {

@@ -10,13 +10,13 @@
 #include "locate/arrival_delay.hpp"
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
+#include "locate/proof.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
 
 namespace {
 
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -37,7 +37,10 @@ constexpr size_t kLeastMeasured = 4;    // the same where it was measured, not b
 constexpr double kMostAffected = 0.95;  // of all: beyond that there is no contrast
 constexpr Nanos kMostCost = 1'000'000'000'000'000'000;
 constexpr size_t kShownEvidence = 4;
-constexpr Nanos kEdge = 20 * kMs;  // of a delay: what comes and goes there is not inside
+constexpr Nanos kEdge = 20 * kMs;        // of a delay: what comes and goes there is not inside
+constexpr Nanos kCollects = 1200 * kMs;  // a garbage collection of a large Python process may compute as long as that
+constexpr double kCollecting = 0.5;      // processors that it uses then, at least
+constexpr double kMaybe = 0.05;
 
 enum class Side : uint8_t {
   kBefore,  ///< before the scheduler has it
@@ -398,6 +401,8 @@ class Search {
     // How far the typical affected one is beyond the expected, and how many agree.
     const double ratio = ml::Quantile(times, 0.5);
     finding.false_alarm_probability = std::pow(ratio, -1.5 * std::sqrt(static_cast<double>(bad.size()))) * 0.5;
+    const bool once = IsOneCollection(finding, worst->lost);
+    if (once) finding.false_alarm_probability = std::max(finding.false_alarm_probability, kMaybe);
     finding.score = std::clamp(1 - 10 * finding.false_alarm_probability, 0.5, 0.97);
     std::vector<Delay> shown = bad;
     std::stable_sort(shown.begin(), shown.end(), [](const Delay& a, const Delay& b) { return a.lost > b.lost; });
@@ -421,22 +426,23 @@ class Search {
             ? "it stood still as a whole: nothing passed it and it used no processor (stopped, or its event "
               "loop blocked)"
             : Why(side));
+    if (once) finding.explanation += " It happened once: a garbage collection takes as long in a healthy process.";
     return finding;
+  }
+
+  /// True when all that was delayed was so by one interruption in which the process computed.
+  bool IsOneCollection(const Finding& finding, Nanos longest) const {
+    if (finding.fault != FaultClass::kHostCpuBound || witness_ == nullptr) return false;
+    const Nanos whole = finding.end - finding.onset;
+    return whole <= kCollects && whole <= longest + longest / 4 &&
+           witness_->Used(finding.culprit.process, finding.onset, finding.end) >= kCollecting;
   }
 
   void AddEvidence(Side side, const Delay& delay, Finding& finding) const {
     const Request& request = trees_.requests[delay.request];
-    Evidence evidence;
-    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
-    evidence.kind = Evidence::Kind::kStatistic;
-    if (!request.records.empty()) {
-      evidence.file = store_.request_records[request.records.front()].file;
-      evidence.ref = store_.request_records[request.records.front()].ref;
-    }
-    evidence.at = delay.begin;
-    evidence.text = fmt::format("request {}: {} {} where {} is expected", request.id, Ms(delay.lost), Where(side),
-                                Ms(static_cast<Nanos>(delay.expected)));
-    finding.evidence.push_back(std::move(evidence));
+    CiteRequest(finding, store_, request, delay.begin,
+                fmt::format("request {}: {} {} where {} is expected", request.id, Ms(delay.lost), Where(side),
+                            Ms(static_cast<Nanos>(delay.expected))));
   }
 
   const trace::Store& store_;

@@ -38,6 +38,7 @@ struct Hypothesis {
   SlotKey slot;                 ///< operator or place; meaningful for the first three and pauses
   bool whole_operator = false;  ///< slow operator: all places of that name, not one
   bool in_gap = false;          ///< pause: between steps
+  bool compares_ranks = false;  ///< known by how ranks differ
   uint32_t span = kNoSpan;      ///< worst piece: operator, host frame, or kNoSpan
   Nanos worst_begin = trace::kNoTime;
   Nanos worst = 0;                    ///< its length

@@ -11,6 +11,7 @@
 #include "locate/front_end.hpp"
 #include "locate/hypothesis.hpp"
 #include "locate/log_cause.hpp"
+#include "locate/log_facts.hpp"
 #include "locate/look_alikes.hpp"
 #include "locate/lost_ranks.hpp"
 #include "locate/missing.hpp"
@@ -38,6 +39,7 @@ using trace::VerdictStatus;
 
 constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
 constexpr size_t kMostReplays = 32;     // to tell which gaps are another stage's doing
+constexpr double kNotTested = 0.05;     // chance that is given to a gap of which nobody knows
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -57,15 +59,7 @@ void AddLogEvidence(const trace::Store& store, const trace::Trees& trees, Findin
     if (record.level < trace::LogLevel::kWarning || record.at < finding.onset - record.at_error ||
         record.at > finding.end + record.at_error)
       continue;
-    trace::Evidence evidence;
-    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
-    evidence.kind = trace::Evidence::Kind::kLog;
-    evidence.file = record.file;
-    evidence.ref = "line:" + std::to_string(record.line);
-    evidence.log = node.log;
-    evidence.at = record.at;
-    evidence.text = record.message.substr(0, record.message.find('\n')).substr(0, 200);
-    finding.evidence.push_back(std::move(evidence));
+    AddEvidence(finding, store, node.log.value());
     ++added;
   }
 }
@@ -90,23 +84,32 @@ void OrderFrontEnd(std::vector<Finding>& findings, std::vector<Finding>& front_e
 }
 
 /// A stage of a pipeline has nothing to do until the one before it is done: its gaps are longer, and shorter ones would
-/// save nothing. Such claims go before causes are chosen: they are the echo of one.
+/// save nothing. Such claims go before causes are chosen: they are the echo of one. Where there are too many to test,
+/// the rest is only suspected.
 void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, double false_alarms) {
   const auto& all = scene.trees.collectives;
   if (std::none_of(all.begin(), all.end(), [](const trace::Collective& c) { return c.point_to_point; })) return;
+  std::vector<size_t> places;
   std::vector<Hypothesis> gaps;
-  const auto is_gap = [&](const Hypothesis& h) {
-    return (h.trouble == Trouble::kGapWork || (h.trouble == Trouble::kPause && h.in_gap)) &&
-           h.false_alarm < false_alarms && UsesDevice(scene, h.process);
-  };
-  std::copy_if(claims.begin(), claims.end(), std::back_inserter(gaps), is_gap);
+  for (size_t c = 0; c < claims.size(); ++c) {
+    const Hypothesis& h = claims[c];
+    const bool gap = h.trouble == Trouble::kGapWork || (h.trouble == Trouble::kPause && h.in_gap);
+    if (!gap || h.false_alarm >= false_alarms || !UsesDevice(scene, h.process)) continue;
+    places.push_back(c);
+    gaps.push_back(h);
+  }
   const auto tests = TestClaims(scene, gaps, kMostReplays);
+  std::vector<bool> echo(claims.size(), false);
+  for (size_t g = 0; g < gaps.size(); ++g) {
+    const auto& test = tests[g];
+    if (test)
+      echo[places[g]] =
+          test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+    else if (gaps.size() > kMostReplays)
+      claims[places[g]].false_alarm = kNotTested;
+  }
   size_t next = 0;
-  std::erase_if(claims, [&](const Hypothesis& h) {
-    if (!is_gap(h)) return false;
-    const auto& test = tests[next++];
-    return test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
-  });
+  std::erase_if(claims, [&](const Hypothesis&) { return echo[next++]; });
 }
 
 /// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
@@ -125,8 +128,9 @@ void OrderFindings(std::vector<Finding>& findings) {
     const bool a_proof = IsProof(a);
     const bool b_proof = IsProof(b);
     if (a_proof != b_proof) return a_proof;
-    // Of what is equally sure, what began first and cost most: others wait for it.
-    return std::tuple(-a.score, a.onset, -a.cost) < std::tuple(-b.score, b.onset, -b.cost);
+    // Of what is equally sure, what began first and cost most: others wait for it. What has no time comes last.
+    const auto by = [](const Finding& f) { return std::tuple(-f.score, f.onset == trace::kNoTime, f.onset, -f.cost); };
+    return by(a) < by(b);
   });
 }
 
@@ -185,9 +189,12 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   const Scene scene{store, trees, profiles, normals, &witness};
 
   std::vector<Hypothesis> claims = SearchVertical(scene);
-  for (auto& claim : SearchHorizontal(scene)) claims.push_back(std::move(claim));
-  for (auto& claim : SearchPeerShifts(scene)) claims.push_back(std::move(claim));
-  for (auto& claim : SearchOperatorCalls(scene)) claims.push_back(std::move(claim));
+  for (auto* search : {&SearchHorizontal, &SearchPeerShifts, &SearchOperatorCalls}) {
+    for (auto& claim : (*search)(scene)) {
+      claim.compares_ranks = true;
+      claims.push_back(std::move(claim));
+    }
+  }
   for (auto& claim : SearchSlowSaves(scene)) claims.push_back(std::move(claim));
   NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);

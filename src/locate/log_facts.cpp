@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "locate/log_text.hpp"
+#include "locate/proof.hpp"
 
 namespace teller::locate {
 
@@ -247,10 +248,7 @@ std::string AddEvidence(trace::Finding& finding, const trace::Store& store, size
   const auto exceptions = ExceptionLines(record.message);
   evidence.text = Shorten(FirstLine(record.message), 240);
   if (!exceptions.empty()) evidence.text += " ... " + Shorten(exceptions.front(), 240);
-  evidence.id = "E";
-  evidence.id += std::to_string(finding.evidence.size() + 1);
-  finding.evidence.push_back(std::move(evidence));
-  return Mark(finding.evidence.size());
+  return Cite(finding, std::move(evidence));
 }
 
 double ScoreOf(double false_alarm) {

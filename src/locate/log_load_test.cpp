@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ingest/log/log_reader.hpp"
+#include "locate/locate.hpp"
 #include "locate/log_cause.hpp"
 
 namespace teller::locate {
@@ -14,13 +15,17 @@ namespace {
 using trace::FaultClass;
 using trace::Finding;
 
-std::vector<Finding> Claims(const std::string& text) {
+trace::Store Read(const std::string& text) {
   trace::Store store;
   store.files.emplace_back();
   auto source = base::OpenMemory(text);
   EXPECT_TRUE(ingest::ReadLog(*source, trace::FileRow(0), store, {}).ok());
   ingest::ResolveLogTimes(store);
-  return FindLogCauses(store).findings;
+  return store;
+}
+
+std::vector<Finding> Claims(const std::string& text) {
+  return FindLogCauses(Read(text)).findings;
 }
 
 std::vector<Finding> Alarms(const std::string& text) {
@@ -89,6 +94,10 @@ TEST(LogLoad, AllRanksThatReadMoreSlowlyThanAnyStorageAreSuspectedOnly) {
     EXPECT_EQ(claims[0].fault, FaultClass::kStorageSlow);
     EXPECT_FALSE(claims[0].culprit.rank) << "no rank differs from the others";
     EXPECT_TRUE(Alarms(text).empty()) << "they may have been downloaded, or quantized";
+    const trace::Diagnosis diagnosis = Locate(Read(text), {}, {});
+    EXPECT_TRUE(diagnosis.findings.empty());
+    ASSERT_EQ(diagnosis.suspects.size(), 1u);
+    EXPECT_EQ(diagnosis.suspects[0].fault, FaultClass::kStorageSlow);
   }
   EXPECT_TRUE(Claims(Loads({150, 151}, 15)).empty());  // 214 MB/s
   EXPECT_TRUE(Claims(Loads({900, 910})).empty());      // of unknown size

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <iostream>
 #include <set>
 #include <string>
 
@@ -19,10 +18,9 @@ using trace::Finding;
 
 const fs::path kData = "../shared/data";
 
-#define SKIP_WITHOUT_DATA()                                                \
-  if (!fs::exists(kData)) {                                                \
-    std::cout << "SKIPPED: the real data (../shared/data) are not here\n"; \
-    GTEST_SKIP();                                                          \
+#define SKIP_WITHOUT_DATA()                                        \
+  if (!fs::exists(kData)) {                                        \
+    GTEST_SKIP() << "the real data (../shared/data) are not here"; \
   }
 
 trace::Store ReadLogs(const std::vector<fs::path>& paths) {

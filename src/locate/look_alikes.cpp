@@ -18,6 +18,7 @@ constexpr Nanos kOneCrowdedPause = 1000 * base::kMilli;
 constexpr double kLongPrompt = 4;      // times the usual prompt
 constexpr uint32_t kSoonAfter = 12;    // steps
 constexpr double kContextShare = 0.5;  // of a step, at most, is what reading a longer context adds
+constexpr double kRoomShare = 0.1;     // of a step, at most, is what it takes to get memory from the system
 
 /// Peers that went on as usual would show that it was this rank and how long it takes all of them; then it counts.
 bool IsOneShortPause(const Scene& scene, const Hypothesis& h) {
@@ -213,6 +214,17 @@ bool GrowsWithItsContext(const Scene& scene, const Hypothesis& h) {
   return lost <= kContextShare * whole && ml::Quantile(last, 0.5) >= kGrows * ml::Quantile(first, 0.5);
 }
 
+/// Operators that compute nothing but make room for what others compute: they take long where the system has to hand
+/// out memory, which depends on what was freed before.
+bool MakesRoom(const Scene& scene, const Hypothesis& h) {
+  if (h.trouble != Trouble::kSlowOperator || h.slot.kind != SlotKey::Kind::kOp || h.span == kNoSpan) return false;
+  const std::string_view name = scene.store.name(h.span);
+  if (!name.starts_with("aten::empty") && !name.starts_with("aten::new_empty") && name != "aten::resize_") return false;
+  Nanos whole = 0;
+  for (const uint32_t s : h.steps) whole += scene.trees.steps[s].duration();
+  return static_cast<double>(h.lost) <= kRoomShare * static_cast<double>(whole);
+}
+
 }  // namespace
 
 void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::vector<trace::Note>& notes) {
@@ -248,6 +260,12 @@ void DropLookAlikes(const Scene& scene, std::vector<Hypothesis>& claims, std::ve
     if (GrowsWithItsContext(scene, h)) {
       notes.push_back({fmt::format("{} takes longer with each decoding step, up to {}: it reads a context that grows",
                                    scene.store.name(h.span), Ms(h.worst)),
+                       h.onset, h.end});
+      return true;
+    }
+    if (MakesRoom(scene, h)) {
+      notes.push_back({fmt::format("{} takes up to {} in {} steps of {}: the system hands out memory there",
+                                   scene.store.name(h.span), Ms(h.worst), h.steps.size(), who),
                        h.onset, h.end});
       return true;
     }

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,7 @@ constexpr double kMaybeAlarm = 0.05;  // hosts that have no faster network are c
 struct SocketPath {
   size_t channel = 0;  ///< line: a connection between two ranks
   size_t network = 0;  ///< line: the network and its interface; else the same
-  bool wrong = false;  ///< ranks of one host, or a faster network that is there or is switched off
+  bool wrong = false;  ///< ranks of one host, or a faster network that is there
 };
 
 /// Ranks of "Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0", and who of them wrote it.
@@ -39,6 +41,7 @@ struct Connection {
   int from = -1;
   int to = -1;
   bool sender = true;
+  int writer() const { return sender ? from : to; }
 };
 
 std::optional<Connection> ReadConnection(std::string_view text) {
@@ -51,13 +54,47 @@ std::optional<Connection> ReadConnection(std::string_view text) {
   return Connection{static_cast<int>(*from), static_cast<int>(*to), !Has(text, "[receive]")};
 }
 
+/// Where the ranks of a job run, by the lines that they wrote of their connections.
+class Hosts {
+ public:
+  using Writer = std::tuple<uint32_t, int64_t, int32_t>;  // host, pid, device
+
+  static Writer Of(const trace::NcclWriter& writer) { return {writer.host.value(), writer.pid, writer.device}; }
+
+  void Speaks(const Writer& writer, int rank) {
+    // Numbers count within a communicator: where there are several, they are no ranks of the job.
+    known_ = known_ && writers_.try_emplace(rank, writer).first->second == writer &&
+             ranks_.try_emplace(writer, rank).first->second == rank;
+  }
+
+  void HasAddress(const Writer& writer, std::string_view line) { addresses_[writer] = line; }
+
+  /// True when both are known to run on one host. Names alone may be equal on several: addresses must not differ.
+  bool Same(int a, int b) const {
+    const auto one = writers_.find(a);
+    const auto other = writers_.find(b);
+    if (!known_ || one == writers_.end() || other == writers_.end() ||
+        std::get<0>(one->second) != std::get<0>(other->second))
+      return false;
+    const auto here = addresses_.find(one->second);
+    const auto there = addresses_.find(other->second);
+    return here == addresses_.end() || there == addresses_.end() || here->second == there->second;
+  }
+
+ private:
+  bool known_ = true;
+  std::map<int, Writer> writers_;
+  std::map<Writer, int> ranks_;
+  std::map<Writer, std::string_view> addresses_;
+};
+
 /// That NCCL chooses a network does not tell that data goes there: it also does so where all ranks are on one host and
 /// exchange data without it. A connection tells. Nothing where some use a faster network: then who falls back is found
-/// by contrast.
+/// by contrast. That a faster one is switched off proves nothing: this is also set where there is none.
 std::optional<SocketPath> FindSocketPath(const trace::Store& store) {
   std::optional<size_t> channel;
   std::optional<size_t> network;
-  std::map<int, uint32_t> host_of;  // rank -> StringId
+  Hosts hosts;
   std::vector<Connection> sockets;
   SocketPath path;
   for (size_t row = 0; row < store.logs.size(); ++row) {
@@ -66,24 +103,23 @@ std::optional<SocketPath> FindSocketPath(const trace::Store& store) {
     const std::string_view text = FirstLine(record.message);
     const bool socket = Has(text, " via NET/Socket");
     if (!socket && Has(text, " via NET/")) return std::nullopt;
-    if (!network && Has(text, "NET/Socket : Using ")) network = row;
-    path.wrong = path.wrong || Has(text, "NET/IB : Using ") || Has(text, "NCCL_IB_DISABLE set by environment to 1");
+    path.wrong = path.wrong || Has(text, "NET/IB : Using ");
+    const trace::NcclWriter* writer = store.nccl_writers.Find(static_cast<uint32_t>(row));
+    if (Has(text, "NET/Socket : Using ")) {
+      if (!network) network = row;
+      if (writer != nullptr) hosts.HasAddress(Hosts::Of(*writer), text);
+    }
+    const auto connection = Has(text, " via ") ? ReadConnection(text) : std::nullopt;
+    if (connection && writer != nullptr) hosts.Speaks(Hosts::Of(*writer), connection->writer());
     if (!socket) continue;
     if (!channel) channel = row;
-    const auto connection = ReadConnection(text);
-    const trace::NcclWriter* writer = store.nccl_writers.Find(static_cast<uint32_t>(row));
-    if (!connection || writer == nullptr) continue;
-    host_of[connection->sender ? connection->from : connection->to] = writer->host.value();
-    sockets.push_back(*connection);
+    if (connection) sockets.push_back(*connection);
   }
   if (!channel) return std::nullopt;
   path.channel = *channel;
   path.network = network.value_or(*channel);
-  for (const Connection& c : sockets) {
-    const auto from = host_of.find(c.from);
-    const auto to = host_of.find(c.to);
-    path.wrong = path.wrong || (from != host_of.end() && to != host_of.end() && from->second == to->second);
-  }
+  path.wrong = path.wrong || std::any_of(sockets.begin(), sockets.end(),
+                                         [&](const Connection& c) { return hosts.Same(c.from, c.to); });
   return path;
 }
 

@@ -126,8 +126,8 @@ class Search {
     return job;
   }
 
-  /// False where a number that is known differs: ranks may share collectives and serve other requests all the same.
-  /// `work` says nothing here: calls that are too many count in it.
+  /// False where a number differs, or only some tell it: ranks may share collectives and serve other requests all the
+  /// same. `work` says nothing here: calls that are too many count in it.
   bool SameWork(const std::vector<uint32_t>& steps) const {
     const trace::Step& one = scene_.trees.steps[steps.front()];
     return std::all_of(steps.begin(), steps.end(), [&](uint32_t s) {

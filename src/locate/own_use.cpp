@@ -12,6 +12,7 @@
 #include "locate/coverage.hpp"
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
+#include "locate/proof.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -20,7 +21,6 @@ namespace {
 
 using trace::CounterSample;
 using trace::CounterSeries;
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -41,13 +41,16 @@ constexpr double kLeastLost = 0.3;         // s of processor time
 constexpr double kMostLow = 0.4;           // of the time: beyond that there is no usual
 constexpr double kNothing = 0.05;          // of the usual
 constexpr Nanos kLongest = 3'000'000'000;  // between two samples
+constexpr double kOthers = 0.5;            // of what it did not use: programs that nobody counts used as much more,
+constexpr double kMaybe = 0.05;            // and then it may have waited for one that it started (a compiler)
 
 /// What happened between two samples of one process.
 struct Sample {
   Nanos begin = 0;
   Nanos end = 0;
-  double used = 0;  ///< processors
-  double free = 0;  ///< processors of the machine that did nothing
+  double used = 0;    ///< processors
+  double free = 0;    ///< processors of the machine that did nothing
+  double others = 0;  ///< processors that programs used of which there are no counters
   double seconds() const { return static_cast<double>(end - begin) / 1e9; }
 };
 
@@ -62,18 +65,39 @@ Values InOrder(const std::vector<const CounterSample*>& samples) {
   return values;
 }
 
+/// What one file of counters says of the machine as a whole.
+struct Machine {
+  std::map<Nanos, double> idle;
+  std::map<Nanos, double> busy;
+  std::map<Nanos, std::pair<size_t, double>> counted;  ///< processes that have counters, and what they used
+
+  /// What the others used in between; 0 where that is not told.
+  double Others(const Sample& sample) const {
+    const auto from = busy.find(sample.begin);
+    const auto to = busy.find(sample.end);
+    const auto before = counted.find(sample.begin);
+    const auto after = counted.find(sample.end);
+    if (from == busy.end() || to == busy.end() || before == counted.end() || after == counted.end() ||
+        before->second.first != after->second.first)
+      return 0;
+    return (to->second - from->second - (after->second.second - before->second.second)) / sample.seconds();
+  }
+};
+
 /// Both counters' changes between their common times; a restart or a long silence gives none.
-std::vector<Sample> Changes(const Values& used, const std::map<Nanos, double>& idle_at) {
+std::vector<Sample> Changes(const Values& used, const Machine& machine) {
+  const std::map<Nanos, double>& idle_at = machine.idle;
   std::vector<Sample> out;
   for (size_t i = 1; i < used.size(); ++i) {
     const auto from = idle_at.find(used[i - 1].first);
     const auto to = idle_at.find(used[i].first);
-    Sample sample{used[i - 1].first, used[i].first, 0, 0};
+    Sample sample{.begin = used[i - 1].first, .end = used[i].first};
     if (from == idle_at.end() || to == idle_at.end() || sample.end <= sample.begin ||
         sample.end - sample.begin > kLongest)
       continue;
     sample.used = (used[i].second - used[i - 1].second) / sample.seconds();
     sample.free = (to->second - from->second) / sample.seconds();
+    sample.others = machine.Others(sample);
     if (sample.used >= 0 && sample.free >= 0) out.push_back(sample);
   }
   return out;
@@ -111,19 +135,26 @@ class Search {
     for (const CounterSample& sample : store_.counters) {
       if (sample.series.valid()) by_series[sample.series.value()].push_back(&sample);
     }
-    std::map<uint32_t, std::map<Nanos, double>> idle;  // by file
+    std::map<uint32_t, Machine> machines;  // by file
     for (const auto& [row, samples] : by_series) {
       const CounterSeries& series = store_.counter_series[row];
-      if (!series.process_name.empty() || series.name != "idle_s") continue;
+      Machine& machine = machines[series.file.value()];
       const Values values = InOrder(samples);
-      idle[series.file.value()] = {values.begin(), values.end()};
+      if (series.process_name.empty() && series.name == "idle_s") machine.idle = {values.begin(), values.end()};
+      if (series.process_name.empty() && series.name == "busy_s") machine.busy = {values.begin(), values.end()};
+      if (series.process_name.empty() || series.name != "cpu_s") continue;
+      for (const auto& [at, used] : values) {
+        auto& [processes, sum] = machine.counted[at];
+        ++processes;
+        sum += used;
+      }
     }
     std::vector<Finding> findings;
     for (const auto& [row, samples] : by_series) {
       const CounterSeries& series = store_.counter_series[row];
-      const auto of_machine = idle.find(series.file.value());
-      if (series.process_name.empty() || series.name != "cpu_s" || of_machine == idle.end()) continue;
-      const auto changes = Changes(InOrder(samples), of_machine->second);
+      const Machine& machine = machines[series.file.value()];
+      if (series.process_name.empty() || series.name != "cpu_s" || machine.idle.empty()) continue;
+      const auto changes = Changes(InOrder(samples), machine);
       if (auto finding = Judge(series, changes); finding.has_value()) findings.push_back(std::move(*finding));
     }
     return findings;
@@ -199,7 +230,22 @@ class Search {
       if (i < samples.size() && IsLess(samples[i], usual, 1 - kVaries)) run.push_back(samples[i]);
     }
     if (most < kLeastLost) return std::nullopt;
-    return Write(series, best, usual, most);
+    Finding finding = Write(series, best, usual, most);
+    if (OthersTook(samples, best) < kOthers * most) return finding;
+    finding.false_alarm_probability = kMaybe;
+    finding.explanation +=
+        " Programs of which there are no counters used as much meanwhile: it may have waited for one.";
+    return finding;
+  }
+
+  /// Processor time that uncounted programs took in `run` beyond what they usually take, s.
+  static double OthersTook(const std::vector<Sample>& samples, const std::vector<Sample>& run) {
+    std::vector<double> usual;
+    for (const Sample& sample : samples) usual.push_back(sample.others);
+    const double middle = ml::Quantile(usual, 0.5);
+    double sum = 0;
+    for (const Sample& sample : run) sum += (sample.others - middle) * sample.seconds();
+    return sum;
   }
 
   static double Lost(const std::vector<Sample>& run, double usual) {
@@ -246,15 +292,9 @@ class Search {
     finding.cost = static_cast<Nanos>(lost / usual * 1e9);
     finding.score = 0.88;
     finding.false_alarm_probability = 0.003;
-    Evidence evidence;
-    evidence.id = "E1";
-    evidence.kind = Evidence::Kind::kStatistic;
-    evidence.file = series.file;
-    evidence.ref = "counters";
-    evidence.at = finding.onset;
-    evidence.text = fmt::format("{} uses {:.2f} processors where {:.2f} are usual, for {}, while {:.2f} are idle",
-                                series.process_name, used / time, usual, Ms(finding.end - finding.onset), free / time);
-    finding.evidence.push_back(std::move(evidence));
+    CiteCounters(finding, series.file, finding.onset,
+                 fmt::format("{} uses {:.2f} processors where {:.2f} are usual, for {}, while {:.2f} are idle",
+                             series.process_name, used / time, usual, Ms(finding.end - finding.onset), free / time));
     finding.explanation = fmt::format(
         "{} has work but does not run: it uses {:.2f} processors for {}, {:.2f} whenever else requests are in the "
         "engine, and {:.2f} processors of the machine are idle meanwhile [E1]. {}",

@@ -51,6 +51,19 @@ Host Held(double held, int length, double free_meanwhile = 1.7) {
   return host;
 }
 
+TEST(OwnUse, WhoMayWaitForAProgramThatItStartedIsOnlySuspected) {
+  for (const double others : {0.05, 0.6}) {  // processors of a compiler that has no counters
+    Host host = Held(0.2, 5, 1.0);
+    host.Add("", "busy_s", [=](int i) {
+      const bool inside = i >= 8 && i < 13;
+      return (i < 2 || i >= 20 ? 0.0 : inside ? 0.2 : 1.0) + (inside ? others : 0.02);
+    });
+    const auto findings = host.Find();
+    ASSERT_EQ(findings.size(), 1u);
+    EXPECT_EQ(findings[0].false_alarm_probability, others > 0.5 ? 0.05 : 0.003);
+  }
+}
+
 TEST(OwnUse, AQuotaLeavesALittleInEachSample) {
   const auto findings = Held(0.2, 5).Find();
   ASSERT_EQ(findings.size(), 1u);

@@ -31,7 +31,8 @@ bool Fits(const Often& often, const std::set<uint32_t>& ever) {
     time += spent;
     ++names;
   }
-  return static_cast<double>(time) < kShareOfTime * static_cast<double>(often.all) &&
+  if (names == 0) return true;
+  return static_cast<double>(time) <= kShareOfTime * static_cast<double>(often.all) &&
          static_cast<double>(names) < kShareOfNames * static_cast<double>(often.time.size());
 }
 

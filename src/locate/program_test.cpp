@@ -68,6 +68,18 @@ TEST(Programs, AnotherKernelIsTheSameProgram) {
   EXPECT_TRUE(Same(OneMore(SlotKey::Kind::kGpu, 800'000)));
 }
 
+TEST(Programs, OneThatDoesNothingOftenMayBeTheSame) {
+  TestRun run(2);
+  for (int r = 0; r < 2; ++r) {
+    for (uint32_t s = 0; s < 12; ++s) {
+      run.AddStep(r, s);
+      const char* const rare[] = {"a", "b", "c"};
+      run.AddSlot(SlotKey::Kind::kOp, r == 0 ? rare[s % 3] : s < 7 ? "a" : s < 9 ? "b" : "c", 400'000);
+    }
+  }
+  EXPECT_TRUE(Same(run));
+}
+
 TEST(Programs, ProcessesOfWhichNoOperatorIsKnownAreTakenForEqual) {
   EXPECT_TRUE(Same(Ranks([](uint32_t, const std::string&) { return false; })));
 }

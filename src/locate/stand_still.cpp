@@ -11,13 +11,13 @@
 
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
+#include "locate/proof.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
 
 namespace {
 
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -309,16 +309,8 @@ class Search {
 
   void AddEvidence(const Wait& wait, const std::string& where, Finding& finding) const {
     const Request& request = trees_.requests[wait.request];
-    Evidence evidence;
-    evidence.id = "E" + std::to_string(finding.evidence.size() + 1);
-    evidence.kind = Evidence::Kind::kStatistic;
-    if (!request.records.empty()) {
-      evidence.file = store_.request_records[request.records.front()].file;
-      evidence.ref = store_.request_records[request.records.front()].ref;
-    }
-    evidence.at = wait.begin;
-    evidence.text = fmt::format("request {}: {} {}", request.id, Ms(wait.lost()), where);
-    finding.evidence.push_back(std::move(evidence));
+    CiteRequest(finding, store_, request, wait.begin,
+                fmt::format("request {}: {} {}", request.id, Ms(wait.lost()), where));
   }
 
   Finding WriteWorker(const std::vector<Wait>& waits) const {
@@ -395,11 +387,8 @@ void JoinStandStills(std::vector<Finding> still, std::vector<Finding>& findings)
       }
       if (joined) continue;
       joined = true;
-      for (Evidence evidence : one.evidence) {
-        evidence.id = "E" + std::to_string(other.evidence.size() + 1);
-        other.explanation += fmt::format(" Requests show it too: {} [{}].", evidence.text, evidence.id);
-        other.evidence.push_back(std::move(evidence));
-      }
+      for (const trace::Evidence& evidence : one.evidence)
+        other.explanation += fmt::format(" Requests show it too: {} {}.", evidence.text, Cite(other, evidence));
       other.onset = std::min(other.onset, one.onset);
       other.end = std::max(other.end, one.end);
       other.score = std::max(other.score, one.score);

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "locate/explain.hpp"
+#include "locate/log_text.hpp"
 #include "locate/naming.hpp"
 #include "locate/own_excess.hpp"
 #include "locate/resources.hpp"
@@ -28,6 +29,7 @@ constexpr size_t kMostSteps = 5;      // that are listed
 constexpr double kSaysNothing = 0.5;  // chance of a healthy run to show as much
 constexpr double kMostOf = 0.5;       // of what was lost: that part is what it is about
 constexpr double kOneStep = 0.7;      // the same, of a single step
+constexpr size_t kMostQuoted = 160;   // characters of a log's line
 
 /// True where the process as a whole is suspected; its operator is then only the first place to look.
 bool IsWhole(const trace::Culprit& culprit) {
@@ -64,9 +66,17 @@ std::string Chance(double p) {
   return fmt::format("{:.0f} of {:.0f}", std::round(p * of), of);
 }
 
-/// True when it names neither time nor steps: nothing to look at.
-bool SaysNothing(const Suspect& suspect) {
-  return suspect.lost <= 0 && suspect.steps.empty();
+/// True when it names neither time nor steps nor anything that was read: nothing to look at.
+bool SaysNothing(const Finding& finding) {
+  return finding.cost <= 0 && finding.steps.empty() && finding.evidence.empty();
+}
+
+/// "rank 1: "..."", what it rests on.
+std::string Quote(const Finding& finding) {
+  const trace::Culprit& culprit = finding.culprit;
+  const bool named = culprit.rank || !culprit.process.empty();
+  return fmt::format("{}{}\"{}\"", named ? Who(culprit) : "", named ? ": " : "",
+                     Shorten(FirstLine(finding.evidence.front().text), kMostQuoted));
 }
 
 Suspect FromFinding(const Finding& finding) {
@@ -77,8 +87,9 @@ Suspect FromFinding(const Finding& finding) {
                   .lost = finding.cost};
   const size_t listed = std::min(kMostSteps, finding.steps.size());
   suspect.steps.assign(finding.steps.begin(), finding.steps.begin() + static_cast<std::ptrdiff_t>(listed));
-  suspect.text = fmt::format("{} (a healthy run shows as much in {})", What(suspect, finding.steps.size()),
-                             Chance(*suspect.false_alarm_probability));
+  const bool timed = finding.cost > 0 || !finding.steps.empty();
+  const std::string what = timed ? What(suspect, finding.steps.size()) : Quote(finding);
+  suspect.text = fmt::format("{} (a healthy run shows as much in {})", what, Chance(*suspect.false_alarm_probability));
   return suspect;
 }
 
@@ -249,7 +260,7 @@ std::vector<Suspect> FindSuspects(const Scene& scene, Unproved unproved, const s
   if (most == 0) return {};
   std::vector<Suspect> found;
   for (const Finding& finding : unproved.findings) {
-    if (finding.false_alarm_probability <= kSaysNothing) found.push_back(FromFinding(finding));
+    if (finding.false_alarm_probability <= kSaysNothing && !SaysNothing(finding)) found.push_back(FromFinding(finding));
   }
   KeepLeastLikely(scene, unproved.claims);
   for (const Hypothesis& claim : unproved.claims) found.push_back(FromFinding(Explain(scene, claim, std::nullopt)));
@@ -261,8 +272,7 @@ std::vector<Suspect> FindSuspects(const Scene& scene, Unproved unproved, const s
   std::vector<Suspect> out;
   for (Suspect& suspect : found) {
     if (out.size() == most) break;
-    if (!SaysNothing(suspect) && !IsCovered(suspect, findings) && !IsSaid(suspect, out))
-      out.push_back(std::move(suspect));
+    if (!IsCovered(suspect, findings) && !IsSaid(suspect, out)) out.push_back(std::move(suspect));
   }
   return out;
 }

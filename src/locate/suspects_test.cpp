@@ -153,6 +153,15 @@ TEST(Suspects, WithoutTimeAndStepsThereIsNothingToSay) {
     EXPECT_FALSE(suspect.false_alarm_probability.has_value()) << suspect.text;
 }
 
+TEST(Suspects, WhatALogSaysIsQuoted) {
+  trace::Finding finding{.false_alarm_probability = 0.05, .fault = FaultClass::kGpuHwFault};
+  finding.evidence.push_back({.id = "E1", .text = "NVRM: Xid 13\nmore"});
+  const auto of = [&] { return Find(RunWith({}), {.claims = {}, .findings = {finding}}).at(0); };
+  EXPECT_EQ(of().text, "\"NVRM: Xid 13\" (a healthy run shows as much in 5 of 100)");
+  finding.culprit.rank = 2;
+  EXPECT_EQ(of().text, "rank 2: \"NVRM: Xid 13\" (a healthy run shows as much in 5 of 100)");
+}
+
 TEST(Suspects, TakesOutOfAListWhatIsNotProved) {
   std::vector<trace::Finding> findings(3);
   findings[0].false_alarm_probability = 0.001;

@@ -10,13 +10,13 @@
 
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
+#include "locate/proof.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
 
 namespace {
 
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -152,16 +152,9 @@ class Search {
     // Each late scrape is a chance to be wrong; so many in one run are less likely (Markov's inequality).
     finding.false_alarm_probability =
         std::min(1.0, kOneFalse * static_cast<double>(still.tested) / static_cast<double>(still.found));
-    Evidence evidence;
-    evidence.id = "E1";
-    evidence.kind = Evidence::Kind::kStatistic;
-    evidence.file = still.file;
-    evidence.ref = "counters";
-    evidence.at = still.begin;
-    evidence.text =
-        fmt::format("a scrape of {} is answered {} late, where one comes every {}, and it uses no processor", process,
-                    Ms(finding.cost), Ms(still.usual));
-    finding.evidence.push_back(std::move(evidence));
+    CiteCounters(finding, still.file, still.begin,
+                 fmt::format("a scrape of {} is answered {} late, where one comes every {}, and it uses no processor",
+                             process, Ms(finding.cost), Ms(still.usual)));
     finding.explanation = fmt::format(
         "{} stands still{}: it leaves a scrape of its counters unanswered for {} and uses no processor meanwhile, "
         "although requests are under way whose tokens it passes on and a processor is free [E1]. It is stopped, or a "

@@ -10,12 +10,12 @@
 #include <utility>
 
 #include "locate/log_signal.hpp"
+#include "locate/proof.hpp"
 
 namespace teller::locate {
 
 namespace {
 
-using trace::Evidence;
 using trace::FaultClass;
 using trace::Finding;
 using trace::kNoTime;
@@ -149,15 +149,9 @@ Finding Death(const LastSeen& end, size_t left) {
   finding.score = 0.8;
   finding.false_alarm_probability = 0.004;
   finding.alternatives = {{FaultClass::kHostMemPressure, 0.3}};
-  Evidence evidence;
-  evidence.id = "E1";
-  evidence.kind = Evidence::Kind::kStatistic;
-  evidence.file = trace::FileRow(end.file);
-  evidence.ref = "counters";
-  evidence.at = end.at;
-  evidence.text =
-      fmt::format("the host's counters go on, but tell of no {} any more; {} requests never ended", end.process, left);
-  finding.evidence.push_back(std::move(evidence));
+  CiteCounters(
+      finding, trace::FileRow(end.file), end.at,
+      fmt::format("the host's counters go on, but tell of no {} any more; {} requests never ended", end.process, left));
   finding.explanation = fmt::format(
       "{} is gone from the host's counters while {} requests were under way that never ended, and no log tells that it "
       "was asked to end [E1]: it was killed from outside or crashed without a word. The kernel's log says whether "

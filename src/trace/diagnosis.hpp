@@ -64,6 +64,7 @@ struct Finding {
   FaultClass fault = FaultClass::kUnknown;
   std::vector<Alternative> alternatives;  ///< order: by p, largest first
   std::string view;                       ///< "horizontal" or "vertical"
+  bool compares_ranks = false;            ///< rests on how ranks differ, so all of them must have been seen
   Culprit culprit;
   Nanos onset = kNoTime;
   Nanos end = kNoTime;

@@ -102,9 +102,20 @@ class Costs(unittest.TestCase):
     def test_steps_of_other_sizes_are_compared_with_the_nearest(self):
         row = lambda size, time: costs.Row(0, 0, "prefill", f"t{size}", size, 0, time, 0, False)
         others = [row(size, 1000 * size) for size in (10, 11, 12, 13, 14, 90, 91, 92, 93, 94)]
-        self.assertEqual(costs.normal(row(12, 0), others, costs.at_place("step")), 12_000)
-        self.assertEqual(costs.normal(row(92, 0), others, costs.at_place("step")), 92_000)
-        self.assertIsNone(costs.normal(row(12, 0), others[:2], costs.at_place("step")))
+        over = lambda size, peers: costs.Peers(peers).excess([row(size, 2000 * size)], costs.at_place("step"), True)
+        self.assertEqual(over(12, others) + over(92, others), [1, 1])
+        self.assertEqual(over(12, others[:2]), [None])
+        self.assertEqual([peer.size for peer in costs.Peers(others).of(row(92, 0), range(0))], [92, 91, 93, 90, 94])
+
+    def test_a_window_left_out_is_as_if_it_had_not_been_there(self):
+        draw = random.Random(9)
+        for _ in range(200):
+            rows = [costs.Row(0, i, draw.choice(("prefill", "decode")), f"t{draw.randrange(4)}", draw.randrange(9), 0, draw.randrange(1, 99), draw.randrange(9), False) for i in range(draw.randrange(30))]
+            first = draw.randrange(len(rows) + 1)
+            window = rows[first:first + draw.randrange(12)]
+            place, relative = costs.at_place(draw.choice(("step", "gap", "own"))), draw.random() < 0.5
+            rest = costs.Peers(rows[:first] + rows[first + len(window):])
+            self.assertEqual(costs.Peers(rows).excess(window, place, relative, range(first, first + len(window))), rest.excess(window, place, relative))
 
     def test_names_are_compared_as_the_scorer_does(self):
         self.assertTrue(costs.same_name("Model.Layers.2.mlp", "model layers 2 mlp"))

@@ -467,6 +467,7 @@ class CommandLine(Folder):
 
     def test_errors_are_one_line(self):
         for args, says in ((["--fault", "healthy"], "not set up"), (["--fault", "nonsense"], "unknown fault"),
+                           (["--fault", "collective-skipped"], "vllm cannot have \"collective-skipped\", only fsdp"),
                            (["--fault", "healthy:x"], "whole number"), (["--fault", "burst:1", "--fault", "burst:1"], "twice"),
                            (["--fault", "healthy:"], "whole number"), (["--fault", "healthy:-1"], "whole number"),
                            (["--fault", "healthy:99999999999999999999"], "whole number"), (["--fault", "healthy:²"], "whole number"),

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <iostream>
 
 namespace teller::ingest {
 namespace {
@@ -133,8 +132,7 @@ TEST(FlightRecorder, RefusesOtherJson) {
 TEST(FlightRecorder, ReadsTheRealDumps) {
   const std::filesystem::path root = "../shared/data/logs/nccl_flight_recorder";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real dumps (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real dumps (../shared/data) are not here";
   }
   size_t entries = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {

@@ -243,8 +243,7 @@ TEST(LogReader, SameRecordsWhateverTheChunks) {
 TEST(LogReader, ReadsEveryRealLogAndLosesNothing) {
   const std::filesystem::path root = "../shared/data";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real logs (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real logs (../shared/data) are not here";
   }
   size_t files = 0;
   size_t unknown = 0;

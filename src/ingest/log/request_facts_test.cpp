@@ -189,8 +189,7 @@ TEST(RequestFacts, TgiEndOfRequest) {
 TEST(RequestFacts, EveryFinishLineOfTheRealLogsGivesARow) {
   const std::filesystem::path root = "../shared/data/lab/sglang";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real logs (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real logs (../shared/data) are not here";
   }
   size_t rows = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -351,8 +350,7 @@ TEST(Otlp, ProcessesAreToldApart) {
 TEST(Otlp, ReadsTheRealSpans) {
   const std::filesystem::path root = "../shared/data/lab/vllm";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real spans (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real spans (../shared/data) are not here";
   }
   size_t requests = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <tuple>
@@ -184,8 +183,7 @@ TEST(OtlpProtobuf, GivesTheSameStoreAsJson) {
 TEST(OtlpProtobuf, GivesTheSameStoreAsJsonOnTheRealSpans) {
   const std::filesystem::path root = "../shared/data/lab/vllm";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real spans (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real spans (../shared/data) are not here";
   }
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().filename() != "spans.jsonl") continue;

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <sstream>
@@ -212,8 +211,7 @@ TEST(Prometheus, PiecesOfTheInputDoNotMatter) {
 TEST(Prometheus, ReadsTheRealScrapes) {
   const std::filesystem::path root = "../shared/data/lab";
   if (!std::filesystem::exists(root)) {
-    std::cout << "SKIPPED: the real scrapes (../shared/data) are not here\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "the real scrapes (../shared/data) are not here";
   }
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
