@@ -195,24 +195,34 @@ class Writer {
     finding_.explanation += why;
   }
 
-  /// An operator that this rank alone repeats.
+  /// An operator that is repeated: by this rank alone, or for a while.
   void OftenCalled() {
     Class(FaultClass::kKernelRegression, {{FaultClass::kStragglerRank, 0.3}, {FaultClass::kHostCpuBound, 0.2}});
-    finding_.view = "horizontal";
+    finding_.view = h_.compares_ranks ? "horizontal" : "vertical";
     finding_.culprit.layer = "op";
     finding_.culprit.op = std::string(store_.name(h_.span));
     finding_.culprit.module = ModuleAt(store_, h_.span);
     const std::string where = finding_.culprit.module.empty() ? std::string() : " in " + finding_.culprit.module;
-    const std::string worst = AddEvidence(
-        Evidence::Kind::kSpan,
-        fmt::format("one of the calls of {}{}, which take {} in this step; as many as on the other ranks would take {}",
-                    finding_.culprit.op, where, Ms(h_.worst), Ms(h_.usual)),
-        h_.worst_begin, h_.span);
-    finding_.explanation = fmt::format(
-        "{} calls {}{} about {:.0f} times in each of {}, the other ranks of the same program {:.0f} times {}; in its "
-        "other steps it calls it as often as they do. Most other operators are called equally often, so it has no more "
-        "to compute than they. It explains {} of lost time.{}",
-        Who(), finding_.culprit.op, where, h_.calls, Steps(), h_.usual_calls, worst, Ms(h_.lost), Without());
+    const std::string worst =
+        AddEvidence(Evidence::Kind::kSpan,
+                    fmt::format("one of the calls of {}{}, which take {} in this step; as many as {} would take {}",
+                                finding_.culprit.op, where, Ms(h_.worst),
+                                h_.compares_ranks ? "on the other ranks" : "usual", Ms(h_.usual)),
+                    h_.worst_begin, h_.span);
+    const std::string others =
+        h_.compares_ranks
+            ? fmt::format(
+                  "the other ranks of the same program {:.0f} times {}; in its other steps it calls it as "
+                  "often as they do. Most other operators are called equally often, so it has no more to "
+                  "compute than they.",
+                  h_.usual_calls, worst)
+            : fmt::format(
+                  "{:.0f} times in its other steps of this kind {}. Most other operators are called as often "
+                  "as ever, so it has no more to compute than before.",
+                  h_.usual_calls, worst);
+    finding_.explanation =
+        fmt::format("{} calls {}{} about {:.0f} times in each of {}, {} It explains {} of lost time.{}", Who(),
+                    finding_.culprit.op, where, h_.calls, Steps(), others, Ms(h_.lost), Without());
   }
 
   /// Class of a kernel that takes longer. Returns what is to be said of it.

@@ -19,6 +19,7 @@
 #include "locate/not_given.hpp"
 #include "locate/operator_calls.hpp"
 #include "locate/peer_shift.hpp"
+#include "locate/repeated_calls.hpp"
 #include "locate/resources.hpp"
 #include "locate/saves.hpp"
 #include "locate/select.hpp"
@@ -195,6 +196,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
       claims.push_back(std::move(claim));
     }
   }
+  for (auto& claim : SearchRepeatedCalls(scene)) claims.push_back(std::move(claim));
   for (auto& claim : SearchSlowSaves(scene)) claims.push_back(std::move(claim));
   NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "locate/deviation.hpp"
+#include "locate/operator_counts.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -21,14 +21,6 @@ constexpr size_t kFewestSteps = 3;    // with the extra calls
 constexpr size_t kFewestCalm = 8;     // and without
 constexpr double kCalm = 0.9;         // of the other steps: the operator is called equally often by all ranks
 constexpr double kMostIndependent = 3;
-
-/// One operator's name in one step.
-struct Calls {
-  double count = 0;
-  Nanos total = 0;
-  std::vector<uint32_t> slots;  ///< in order
-};
-using CallsByName = std::map<uint32_t, Calls>;
 
 /// How often the ranks of a job call one operator in the same step.
 struct OverRanks {
@@ -87,19 +79,6 @@ class Search {
   }
 
  private:
-  CallsByName CallsIn(uint32_t s) const {
-    CallsByName names;
-    const auto& slots = scene_.profiles[s].slots;
-    for (uint32_t k = 0; k < slots.size(); ++k) {
-      if (slots[k].key.kind != SlotKey::Kind::kOp || IsWaitingCall(scene_.store.name(slots[k].span))) continue;
-      Calls& calls = names[slots[k].key.name];
-      ++calls.count;
-      calls.total += slots[k].total;
-      calls.slots.push_back(k);
-    }
-    return names;
-  }
-
   /// For each step what it shares with those that take part in its collectives, and with those that these share one
   /// with. Replicas that serve other requests share none.
   std::vector<uint32_t> JobOfSteps() const {
@@ -141,7 +120,7 @@ class Search {
   void Compare(const std::vector<uint32_t>& steps) {
     std::map<uint32_t, std::vector<std::pair<double, uint32_t>>> all;  // name -> calls, step
     for (const uint32_t s : steps) {
-      for (const auto& [name, calls] : CallsIn(s)) all[name].emplace_back(calls.count, s);
+      for (const auto& [name, calls] : CallsIn(scene_, s)) all[name].emplace_back(calls.count, s);
     }
     size_t equal = 0;
     std::map<uint32_t, OverRanks> names;
@@ -173,13 +152,14 @@ class Search {
     if (found->second < kFewestCalm || 2 * found->second < hits.size() || calm < kCalm * others) return std::nullopt;
     Hypothesis h;
     h.trouble = Trouble::kSlowOperator;
+    h.compares_ranks = true;
     h.process = scene_.trees.steps[hits.front().step].process;
     h.rank = scene_.store.processes[h.process.value()].rank;
     std::vector<double> many;
     std::vector<double> usual;
     Nanos whole = 0;
     for (const OverRanks& hit : hits) {
-      AddStep(name, hit, h);
+      AddRepeated(scene_, hit.step, CallsIn(scene_, hit.step).at(name), hit.most / hit.second, h);
       many.push_back(hit.most);
       usual.push_back(hit.second);
       whole += scene_.trees.steps[hit.step].duration();
@@ -191,18 +171,6 @@ class Search {
     // that is compared is one more chance.
     h.false_alarm = std::min(1.0, static_cast<double>(compared_.size()) * std::pow(1 / (calm + 2), kMostIndependent));
     return h;
-  }
-
-  void AddStep(uint32_t name, const OverRanks& hit, Hypothesis& h) const {
-    const trace::Step& step = scene_.trees.steps[hit.step];
-    const CallsByName names = CallsIn(hit.step);
-    const Calls& calls = names.at(name);
-    AddLoss(h, hit.step, static_cast<double>(calls.total) * (1 - hit.second / hit.most), step.begin, step.end);
-    // Most calls are extra ones: so is the one in the middle.
-    const uint32_t middle = calls.slots[calls.slots.size() / 2];
-    const Slot& slot = scene_.profiles[hit.step].slots[middle];
-    const auto usual = static_cast<Nanos>(static_cast<double>(calls.total) * hit.second / hit.most);
-    NoteWorst(h, {.length = calls.total, .begin = slot.begin, .span = slot.span, .usual = usual, .slot = slot.key});
   }
 
   const Scene& scene_;
