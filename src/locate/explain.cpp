@@ -28,6 +28,9 @@ constexpr std::string_view kCrowdedOut =
 constexpr std::string_view kThrottled =
     "These pauses are alike and come in one step after the other, and by host counters it used a little of a processor "
     "all the while: as under a quota.";
+constexpr std::string_view kInPeriods =
+    "These pauses are alike, come soon after each other and end at the same moment of periods of 100 ms, as under a "
+    "processor quota.";
 constexpr std::string_view kTakingIn =
     " No sequence of its own ran: it was between two requests, where it hardly ever is, and the other ranks waited for "
     "it to begin the next one.";
@@ -371,10 +374,10 @@ class Writer {
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
     const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
     const bool crowded = !own_work && time != HostTime::kCollecting && WasCrowdedOut();
-    const bool throttled =
-        !own_work && !crowded && time != HostTime::kCollecting && IsThrottled(scene_, h_, finding_.culprit.process);
+    const bool throttled = h_.throttled || (!own_work && !crowded && time != HostTime::kCollecting &&
+                                            IsThrottled(scene_, h_, finding_.culprit.process));
     const bool taking_in = h_.in_gap && !crowded && time != HostTime::kCollecting && IsTakingRequestsIn(scene_, h_);
-    if (taking_in && !own_work) {
+    if (taking_in && !own_work && !throttled) {
       Class(FaultClass::kPreForwardStall,
             {{FaultClass::kHostCpuBound, 0.3}, {FaultClass::kRuntimePause, 0.2}, {FaultClass::kStragglerRank, 0.1}});
       finding_.culprit.layer = "host";
@@ -398,9 +401,10 @@ class Writer {
         "speed, so neither an operator nor the load explains it.{}{}{}",
         finding_.culprit.process, h_.steps.size() <= 1 ? "once" : fmt::format("{} times", h_.steps.size()),
         Ms(h_.worst), place, frame, Ms(h_.usual), worst,
-        crowded     ? kCrowdedOut
-        : throttled ? kThrottled
-                    : PauseReason(time),
+        crowded        ? kCrowdedOut
+        : h_.throttled ? kInPeriods
+        : throttled    ? kThrottled
+                       : PauseReason(time),
         taking_in ? kTakingIn : "", said, Without());
   }
 

@@ -39,6 +39,7 @@ struct Hypothesis {
   bool whole_operator = false;  ///< slow operator: all places of that name, not one
   bool in_gap = false;          ///< pause: between steps
   bool compares_ranks = false;  ///< known by how ranks differ
+  bool throttled = false;       ///< pause: a quota's, by when its pieces end
   uint32_t span = kNoSpan;      ///< worst piece: operator, host frame, or kNoSpan
   Nanos worst_begin = trace::kNoTime;
   Nanos worst = 0;                    ///< its length

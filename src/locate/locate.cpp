@@ -19,6 +19,7 @@
 #include "locate/not_given.hpp"
 #include "locate/operator_calls.hpp"
 #include "locate/peer_shift.hpp"
+#include "locate/quota.hpp"
 #include "locate/repeated_calls.hpp"
 #include "locate/resources.hpp"
 #include "locate/saves.hpp"
@@ -196,8 +197,9 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
       claims.push_back(std::move(claim));
     }
   }
-  for (auto& claim : SearchRepeatedCalls(scene)) claims.push_back(std::move(claim));
-  for (auto& claim : SearchSlowSaves(scene)) claims.push_back(std::move(claim));
+  for (auto* search : {&SearchRepeatedCalls, &SearchQuotas, &SearchSlowSaves}) {
+    for (auto& claim : (*search)(scene)) claims.push_back(std::move(claim));
+  }
   NoteSaves(scene, claims, diagnosis.notes);
   DropExplained(scene, claims, diagnosis.notes);
   DropLookAlikes(scene, claims, diagnosis.notes);
