@@ -12,14 +12,14 @@ namespace teller::locate {
 namespace {
 
 constexpr Nanos kPeriod = 100 * base::kMilli;
-constexpr Nanos kNear = 5 * base::kMilli;        // either way: of the moment of the period
-constexpr double kByChance = 0.1;                // that an interruption ends there
-constexpr size_t kUnknown = 4;  // where nothing else is known: one in so many
+constexpr Nanos kNear = 5 * base::kMilli;         // either way: of the moment of the period
+constexpr double kByChance = 0.1;                 // that an interruption ends there
+constexpr size_t kUnknown = 4;                    // where nothing else is known: one in so many
 constexpr Nanos kLeastPiece = 15 * base::kMilli;  // stood still
-constexpr double kLeastShare = 0.5;              // of the step's usual time
-constexpr Nanos kApart = 450 * base::kMilli;     // from one to the next, at most: it may be idle for some periods
+constexpr double kLeastShare = 0.5;               // of the step's usual time
+constexpr Nanos kApart = 450 * base::kMilli;      // from one to the next, at most: it may be idle for some periods
 constexpr size_t kFewest = 5;
-constexpr double kAlike = 2;                     // times as long as the shortest
+constexpr double kAlike = 2;  // times as long as the shortest
 
 /// The piece of a step that is most above its normal length.
 struct Still {
@@ -82,7 +82,8 @@ double Chance(const std::vector<Still>& pieces, const std::vector<Still>& run) {
     ++others;
     same += SameMoment(pieces[i].end, pieces[i - 1].end);
   }
-  return std::max(kByChance, static_cast<double>(same + 1) / static_cast<double>(others + kUnknown));
+  return std::max(kByChance, (static_cast<double>(same) + std::sqrt(static_cast<double>(same)) + 1) /
+                                 static_cast<double>(others + kUnknown));
 }
 
 Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
@@ -100,7 +101,8 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
                   .usual = slot.largest - still.lost,
                   .slot = slot.key});
   }
-  h.false_alarm = std::min(1.0, static_cast<double>(pieces.size()) * std::pow(Chance(pieces, run), static_cast<double>(run.size() - 1)));
+  h.false_alarm = std::min(
+      1.0, static_cast<double>(pieces.size()) * std::pow(Chance(pieces, run), static_cast<double>(run.size() - 1)));
   return h;
 }
 
