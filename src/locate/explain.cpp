@@ -321,7 +321,10 @@ class Writer {
     const trace::TrackRow track = Lane();
     if (!track.valid()) return {};
     frame_ = FrameOver(store_, track, h_.worst_begin, h_.worst_begin + h_.worst);
-    if (frame_ == kNoSpan || store_.kind(frame_) != trace::SpanKind::kPython) return {};
+    if (frame_ == kNoSpan || store_.kind(frame_) != trace::SpanKind::kPython) {
+      finding_.culprit.module = ModuleInProgress(store_, track, h_.worst_begin);
+      return {};
+    }
     finding_.culprit.module = ModuleAt(store_, frame_);
     return fmt::format(" in {}", store_.name(frame_));
   }

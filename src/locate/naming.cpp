@@ -62,6 +62,25 @@ std::string SchedulerName(const trace::Store& store, trace::ProcessRow row) {
   return SchedulerIsElsewhere(store, row) ? "EngineCore" : ProcessName(store, row);
 }
 
+std::string ModuleInProgress(const trace::Store& store, trace::TrackRow track_row, trace::Nanos at) {
+  constexpr uint32_t kMostLooked = 1u << 16;  // back: a layer has some hundreds of spans
+  const trace::Track& track = store.tracks[track_row.value()];
+  const auto begins = store.spans.begin.begin();
+  const auto first = begins + track.first_span;
+  const auto after = std::upper_bound(first, first + track.span_count, at);
+  for (auto it = after; it != first && after - it < kMostLooked;) {
+    --it;
+    const std::string_view name = store.name(static_cast<uint32_t>(it - begins));
+    if (!name.starts_with("FSDP::p")) continue;
+    const size_t open = name.find(" (");
+    const bool enters = name.starts_with("FSDP::pre_forward") || name.starts_with("FSDP::pre_backward");
+    const bool leaves = name.starts_with("FSDP::post_forward") || name.starts_with("FSDP::post_backward");
+    if (leaves || (enters && (open == std::string_view::npos || !name.ends_with(")")))) return {};
+    if (enters) return std::string(name.substr(open + 2, name.size() - open - 3));
+  }
+  return {};
+}
+
 std::string ModuleAt(const trace::Store& store, uint32_t span) {
   if (span == kNoSpan) return {};
   std::vector<std::string> path;
@@ -91,6 +110,7 @@ std::string ModuleAt(const trace::Store& store, uint32_t span) {
     out += part;
   }
   if (out.empty()) out = layer;
+  if (out.empty()) out = ModuleInProgress(store, store.spans.track[span], store.spans.begin[span]);
   if (out.empty()) {
     if (const auto* args = store.op_args.Find(span); args != nullptr && args->label.valid())
       out = store.text(args->label);

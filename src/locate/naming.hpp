@@ -18,9 +18,13 @@ std::string SchedulerName(const trace::Store& store, trace::ProcessRow process);
 /// True when the scheduler is another process than the one that runs the steps.
 bool SchedulerIsElsewhere(const trace::Store& store, trace::ProcessRow process);
 
+/// The module that a thread works in at a time, where FSDP says when it enters and leaves one ("FSDP::pre_forward
+/// (layers.1)"); empty when it does not. Source: torch.distributed.fsdp, `record_function` of its parameter groups.
+std::string ModuleInProgress(const trace::Store& store, trace::TrackRow track, trace::Nanos at);
+
 /// Module path of a place in a trace: nn.Module frames above it ("LlamaModel_0/DecoderLayer_2/MLP_2"), an engine's
-/// layer annotation ("layers.2"), or the label of the operator ("ffn_out-19"); empty when the trace names none. Wrapper
-/// modules that hold one module are followed down to it.
+/// layer annotation ("layers.2"), the module that FSDP has entered, or the label of the operator ("ffn_out-19"); empty
+/// when the trace names none. Wrapper modules that hold one module are followed down to it.
 std::string ModuleAt(const trace::Store& store, uint32_t span);
 
 /// What a kernel that a graph replayed was aligned to, where that is sure; null otherwise.
