@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -32,7 +33,22 @@ class Output {
 
   base::Status Write(std::string_view text) {
     if (!file_ || std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size()) return CannotWrite(path_);
+    written_ += text.size();
     return {};
+  }
+  /// Fills up with blanks, so that the size does not tell how many digits the times have: all that are made of a
+  /// recording of `bytes` are equally long.
+  base::Status Pad(uint64_t bytes) {
+    constexpr uint64_t kUnit = 1u << 16;
+    constexpr uint64_t kDigits = 64;  // times may take one more byte of so many
+    const uint64_t step = std::max(kUnit, (bytes / kDigits + kUnit - 1) / kUnit * kUnit);
+    uint64_t size = (bytes + step + kUnit - 1) / kUnit * kUnit;
+    while (size < written_) size += step;
+    const std::string blanks(kUnit, ' ');
+    while (written_ + 1 < size) {
+      TELLER_TRY(Write(std::string_view(blanks).substr(0, std::min<uint64_t>(kUnit, size - written_ - 1))));
+    }
+    return written_ < size ? Write("\n") : base::Status();
   }
   base::Status Close() {
     if (!file_ || std::fclose(file_.release()) != 0) return CannotWrite(path_);
@@ -42,6 +58,7 @@ class Output {
  private:
   fs::path path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  uint64_t written_ = 0;
 };
 
 template <class T>
@@ -98,6 +115,7 @@ class Maker {
       auto counts = RewriteTrace(run_, map, times_, trace::FileRow(f), source.string(),
                                  [&](std::string_view text) { return output.Write(text); });
       if (!counts) return counts.error();
+      TELLER_TRY(output.Pad(file.bytes));
       TELLER_TRY(output.Close());
       ++made_.files;
       made_.events.moved += counts->moved;

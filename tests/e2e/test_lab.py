@@ -67,6 +67,14 @@ class Retime(Case):
             self.assertEqual(path.read_bytes().replace(b'"case": "case"', b""),
                              (again / path.relative_to(folder)).read_bytes().replace(b'"case": "again"', b""))
 
+    def test_the_size_of_a_trace_does_not_tell_the_fault(self):
+        sizes = set()
+        for i, args in enumerate((("none",), ("straggler", "--scale", "3.7"), ("straggler", "--scale", "1.3"))):
+            case = self.folder / f"sized{i}"
+            self.assertEqual(teller("lab", "retime", DEMO, "-o", case, "--fault", *args).returncode, 0)
+            sizes.add(tuple(path.stat().st_size for path in sorted((case / "traces").iterdir())))
+        self.assertEqual(len(sizes), 1)
+
     def test_a_control_moves_little_and_is_no_fault(self):
         folder, label = self.retime(DEMO, "--fault", "none")
         self.assertEqual([label[key] for key in ("is_fault", "fault_class", "culprit", "t_start_ns", "abnormal_steps")], [False, "NOT_A_FAULT", None, None, None])
