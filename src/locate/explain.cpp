@@ -377,8 +377,8 @@ class Writer {
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
     const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
     const bool crowded = !own_work && time != HostTime::kCollecting && WasCrowdedOut();
-    const bool throttled = h_.throttled || (!own_work && !crowded && time != HostTime::kCollecting &&
-                                            IsThrottled(scene_, h_, finding_.culprit.process));
+    const bool throttled = !own_work && time != HostTime::kCollecting &&
+                           (h_.throttled || (!crowded && IsThrottled(scene_, h_, finding_.culprit.process)));
     const bool taking_in = h_.in_gap && !crowded && time != HostTime::kCollecting && IsTakingRequestsIn(scene_, h_);
     if (taking_in && !own_work && !throttled) {
       Class(FaultClass::kPreForwardStall,
@@ -404,10 +404,10 @@ class Writer {
         "speed, so neither an operator nor the load explains it.{}{}{}",
         finding_.culprit.process, h_.steps.size() <= 1 ? "once" : fmt::format("{} times", h_.steps.size()),
         Ms(h_.worst), place, frame, Ms(h_.usual), worst,
-        crowded        ? kCrowdedOut
-        : h_.throttled ? kInPeriods
-        : throttled    ? kThrottled
-                       : PauseReason(time),
+        crowded                     ? kCrowdedOut
+        : throttled && h_.throttled ? kInPeriods
+        : throttled                 ? kThrottled
+                                    : PauseReason(time),
         taking_in ? kTakingIn : "", said, Without());
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
@@ -101,14 +102,16 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
     gaps.push_back(h);
   }
   const auto tests = TestClaims(scene, gaps, kMostReplays);
+  std::vector<size_t> by_loss(gaps.size());  // those that cost most were tested
+  std::iota(by_loss.begin(), by_loss.end(), size_t{0});
+  std::stable_sort(by_loss.begin(), by_loss.end(), [&](size_t a, size_t b) { return gaps[a].lost > gaps[b].lost; });
   std::vector<bool> echo(claims.size(), false);
-  for (size_t g = 0; g < gaps.size(); ++g) {
-    const auto& test = tests[g];
-    if (test)
-      echo[places[g]] =
-          test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
-    else if (gaps.size() > kMostReplays)
-      claims[places[g]].false_alarm = kNotTested;
+  for (size_t i = 0; i < by_loss.size(); ++i) {
+    const auto& test = tests[by_loss[i]];
+    Hypothesis& claim = claims[places[by_loss[i]]];
+    if (i >= kMostReplays) claim.false_alarm = std::max({claim.false_alarm, kNotTested, false_alarms});
+    echo[places[by_loss[i]]] =
+        test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
   }
   size_t next = 0;
   std::erase_if(claims, [&](const Hypothesis&) { return echo[next++]; });

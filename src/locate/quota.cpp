@@ -5,15 +5,18 @@
 #include <map>
 #include <optional>
 
+#include "locate/cpu_witness.hpp"
 #include "locate/deviation.hpp"
+#include "locate/naming.hpp"
 
 namespace teller::locate {
 
 namespace {
 
 constexpr Nanos kPeriod = 100 * base::kMilli;
-constexpr Nanos kNear = 5 * base::kMilli;         // either way: of the moment of the period
-constexpr double kByChance = 0.1;                 // that an interruption ends there
+constexpr Nanos kNear = 5 * base::kMilli;  // either way: of the moment of the period
+constexpr double kByChance = 0.1;          // that an interruption ends there
+constexpr double kMaybe = 0.05;
 constexpr size_t kUnknown = 4;                    // where nothing else is known: one in so many
 constexpr Nanos kLeastPiece = 15 * base::kMilli;  // stood still
 constexpr double kLeastShare = 0.5;               // of the step's usual time
@@ -37,7 +40,9 @@ std::optional<Still> LongestIn(const Scene& scene, uint32_t s) {
   Still longest{.step = s};
   for (uint32_t k = 0; k < profile.slots.size(); ++k) {
     const Slot& slot = profile.slots[k];
-    if (slot.key.kind == SlotKey::Kind::kGpu || slot.waits) continue;
+    if (slot.key.kind == SlotKey::Kind::kGpu || slot.waits ||
+        IsWaitingCall(scene.store.text(trace::StringId(slot.key.name))))
+      continue;
     const Nanos lost = slot.largest - normal.expected[k];
     if (lost <= longest.lost) continue;
     longest.slot = k;
@@ -53,37 +58,59 @@ bool SameMoment(Nanos a, Nanos b) {
   return std::min(off, kPeriod - off) <= kNear;
 }
 
-/// The most pieces in a row that end at the moment of the period at which the first of them does.
+/// The most pieces in a row that end at the moment of the period at which the first of them does. The next run is
+/// looked for from the middle of the one before on: that may miss a part of a run and keeps the cost linear.
 std::vector<Still> InStep(const std::vector<Still>& pieces) {
-  std::vector<Still> best;
-  for (size_t first = 0; first < pieces.size(); ++first) {
-    std::vector<Still> run = {pieces[first]};
+  size_t best = 0;
+  size_t most_pieces = 0;
+  for (size_t first = 0; pieces.size() - first > most_pieces;) {
+    size_t last = first;
     for (size_t i = first + 1; i < pieces.size(); ++i) {
-      const Still& next = pieces[i];
-      const auto [least, most] = std::minmax(run.front().lost, next.lost);
-      if (next.end - run.back().end > kApart || !SameMoment(next.end, run.front().end) ||
+      const auto [least, most] = std::minmax(pieces[first].lost, pieces[i].lost);
+      if (pieces[i].end - pieces[i - 1].end > kApart || !SameMoment(pieces[i].end, pieces[first].end) ||
           static_cast<double>(most) > kAlike * static_cast<double>(least))
         break;
-      run.push_back(next);
+      last = i;
     }
-    if (run.size() > best.size()) best = std::move(run);
+    if (last - first + 1 > most_pieces) {
+      best = first;
+      most_pieces = last - first + 1;
+    }
+    first += std::max<size_t>(1, (last - first) / 2);
   }
-  return best;
+  const auto begin = pieces.begin() + static_cast<std::ptrdiff_t>(best);
+  return {begin, begin + static_cast<std::ptrdiff_t>(most_pieces)};
 }
 
-/// Chance that an interruption ends at the moment of the period at which the one before it did: a tenth, or more where
-/// the process's own rhythm is close to the period, as those outside of the run tell; a quarter where none do.
-double Chance(const std::vector<Still>& pieces, const std::vector<Still>& run) {
+/// How often an interruption ends at the moment of the period at which the one before it did, outside of the run: where
+/// the process's own rhythm is close to the period, often.
+struct Rhythm {
   size_t others = 0;
   size_t same = 0;
-  for (size_t i = 1; i < pieces.size(); ++i) {
-    const bool inside = pieces[i - 1].end >= run.front().end && pieces[i].end <= run.back().end;
-    if (inside || pieces[i].end - pieces[i - 1].end > kApart) continue;
-    ++others;
-    same += SameMoment(pieces[i].end, pieces[i - 1].end);
+
+  Rhythm(const std::vector<Still>& pieces, const std::vector<Still>& run) {
+    for (size_t i = 1; i < pieces.size(); ++i) {
+      const bool inside = pieces[i - 1].end >= run.front().end && pieces[i].end <= run.back().end;
+      if (inside || pieces[i].end - pieces[i - 1].end > kApart) continue;
+      ++others;
+      same += SameMoment(pieces[i].end, pieces[i - 1].end);
+    }
   }
-  return std::max(kByChance, (static_cast<double>(same) + std::sqrt(static_cast<double>(same)) + 1) /
-                                 static_cast<double>(others + kUnknown));
+  double Chance() const {
+    const auto hits = static_cast<double>(same);
+    return std::max(kByChance, (hits + std::sqrt(hits) + 1) / static_cast<double>(others + kUnknown));
+  }
+  bool IsKnown() const { return others >= 2 * kUnknown; }
+};
+
+/// By host counters it used a part of a processor all the while: what waits for a timer uses next to nothing or, where
+/// it spins, all of one.
+bool UsedAPart(const Scene& scene, const Hypothesis& h) {
+  constexpr double kLittle = 0.05;
+  constexpr double kMuch = 0.6;
+  if (scene.witness == nullptr) return false;
+  const double used = scene.witness->Used(ProcessName(scene.store, h.process), h.onset, h.end);
+  return used >= kLittle && used <= kMuch;
 }
 
 Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
@@ -101,8 +128,11 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
                   .usual = slot.largest - still.lost,
                   .slot = slot.key});
   }
+  const Rhythm rhythm(pieces, run);
   h.false_alarm = std::min(
-      1.0, static_cast<double>(pieces.size()) * std::pow(Chance(pieces, run), static_cast<double>(run.size() - 1)));
+      1.0, static_cast<double>(pieces.size()) * std::pow(rhythm.Chance(), static_cast<double>(run.size() - 1)));
+  // A loop that goes round ten times a second looks the same.
+  if (!rhythm.IsKnown() && !UsedAPart(scene, h)) h.false_alarm = std::max(h.false_alarm, kMaybe);
   return h;
 }
 
