@@ -11,6 +11,7 @@
 #include "locate/device_calls.hpp"
 #include "locate/naming.hpp"
 #include "locate/pause_kind.hpp"
+#include "locate/pause_text.hpp"
 #include "locate/proof.hpp"
 
 namespace teller::locate {
@@ -23,17 +24,6 @@ using trace::Finding;
 
 constexpr trace::Nanos kSpinsFor = 800 * base::kMilli;  // a process that waits for another one
 
-constexpr std::string_view kCrowdedOut =
-    "By host counters no processor was idle meanwhile and other programs had a good part of them: it waited for one.";
-constexpr std::string_view kThrottled =
-    "These pauses are alike and come in one step after the other, and by host counters it used a little of a processor "
-    "all the while: as under a quota.";
-constexpr std::string_view kInPeriods =
-    "These pauses are alike, come soon after each other and end at the same moment of periods of 100 ms, as under a "
-    "processor quota.";
-constexpr std::string_view kTakingIn =
-    " No sequence of its own ran: it was between two requests, where it hardly ever is, and the other ranks waited for "
-    "it to begin the next one.";
 constexpr double kIrregular = 0.8;     // spread of gaps: work of one kind takes about the same each time
 constexpr double kStretchedToo = 1.2;  // times the usual
 
@@ -441,20 +431,6 @@ class Writer {
     if (worked == Use::kWorking && scheduled == Use::kIdle)
       return fmt::format(" Host counters show that {} spun for work meanwhile and {} used no processor.", worker,
                          finding_.culprit.process);
-    return {};
-  }
-
-  static std::string_view PauseReason(HostTime time) {
-    switch (time) {
-      case HostTime::kWorking: return "Interpreter frames come and go all the while: that code works.";
-      case HostTime::kBlocked: return "All of it is inside that one call.";
-      case HostTime::kCollecting: return "It is inside the garbage collector.";
-      case HostTime::kStopped:
-        return "The open frames do nothing meanwhile, as when a process is stopped or collects garbage.";
-      case HostTime::kUnknown:
-        return "Without interpreter frames a stopped process, a collection and host work look alike; it happens at no "
-               "place of its own.";
-    }
     return {};
   }
 
