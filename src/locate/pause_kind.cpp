@@ -53,16 +53,21 @@ bool EndWithPeriods(const Scene& scene, const Hypothesis& pause) {
 
 }  // namespace
 
-bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string& process) {
+bool UsedAPart(const Scene& scene, const Hypothesis& pause, const std::string& process) {
   constexpr double kLittle = 0.05;  // processors
   constexpr double kMuch = 0.6;
+  if (scene.witness == nullptr) return false;
+  const double used = scene.witness->Used(process, pause.onset, pause.end);
+  return used >= kLittle && used <= kMuch;
+}
+
+bool IsThrottled(const Scene& scene, const Hypothesis& pause, const std::string& process) {
   constexpr size_t kFewest = 3;
   constexpr Nanos kAlike = 2;  // times
-  if (scene.witness == nullptr || pause.in_gap || pause.steps.size() < kFewest || pause.worst > kPeriod) return false;
+  if (pause.in_gap || pause.steps.size() < kFewest || pause.worst > kPeriod) return false;
   const auto [least, most] = std::minmax_element(pause.lost_in.begin(), pause.lost_in.end());
   const bool near = pause.steps.back() - pause.steps.front() < 2 * pause.steps.size();
-  const double used = scene.witness->Used(process, pause.onset, pause.end);
-  return near && *most <= kAlike * *least && used >= kLittle && used <= kMuch && EndWithPeriods(scene, pause);
+  return near && *most <= kAlike * *least && UsedAPart(scene, pause, process) && EndWithPeriods(scene, pause);
 }
 
 }  // namespace teller::locate

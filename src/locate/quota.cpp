@@ -5,9 +5,9 @@
 #include <map>
 #include <optional>
 
-#include "locate/cpu_witness.hpp"
 #include "locate/deviation.hpp"
 #include "locate/naming.hpp"
+#include "locate/pause_kind.hpp"
 
 namespace teller::locate {
 
@@ -103,16 +103,6 @@ struct Rhythm {
   bool IsKnown() const { return others >= 2 * kUnknown; }
 };
 
-/// By host counters it used a part of a processor all the while: what waits for a timer uses next to nothing or, where
-/// it spins, all of one.
-bool UsedAPart(const Scene& scene, const Hypothesis& h) {
-  constexpr double kLittle = 0.05;
-  constexpr double kMuch = 0.6;
-  if (scene.witness == nullptr) return false;
-  const double used = scene.witness->Used(ProcessName(scene.store, h.process), h.onset, h.end);
-  return used >= kLittle && used <= kMuch;
-}
-
 Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
   Hypothesis h;
   h.trouble = Trouble::kPause;
@@ -131,8 +121,9 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
   const Rhythm rhythm(pieces, run);
   h.false_alarm = std::min(
       1.0, static_cast<double>(pieces.size()) * std::pow(rhythm.Chance(), static_cast<double>(run.size() - 1)));
-  // A loop that goes round ten times a second looks the same.
-  if (!rhythm.IsKnown() && !UsedAPart(scene, h)) h.false_alarm = std::max(h.false_alarm, kMaybe);
+  // A loop that goes round ten times a second looks the same, but uses next to nothing or, where it spins, all.
+  if (!rhythm.IsKnown() && !UsedAPart(scene, h, ProcessName(scene.store, h.process)))
+    h.false_alarm = std::max(h.false_alarm, kMaybe);
   return h;
 }
 

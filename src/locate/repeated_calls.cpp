@@ -65,9 +65,9 @@ void Learn(Series& series) {
   }
 }
 
-/// Steps without the extra calls that had at least as much to do as every one with them: what runs once for each
+/// How many steps without the extra calls had at least as much work as every one with them: what runs once for each
 /// sequence or token would have been called as often there.
-size_t HaveAsMuchToDo(const trace::Trees& trees, const std::vector<uint32_t>& calm, const std::vector<uint32_t>& hits) {
+size_t WithAsMuchWork(const trace::Trees& trees, const std::vector<uint32_t>& calm, const std::vector<uint32_t>& hits) {
   int64_t batch = -1;
   int64_t tokens = -1;
   for (const uint32_t s : hits) {
@@ -102,7 +102,7 @@ std::optional<Hypothesis> Test(const Scene& scene, const Series& series, uint32_
     return std::nullopt;
   std::vector<uint32_t> with;
   for (const size_t i : hits) with.push_back(series.steps[i]);
-  if (HaveAsMuchToDo(scene.trees, calm, with) < kFewestBeside) return std::nullopt;
+  if (WithAsMuchWork(scene.trees, calm, with) < kFewestBeside) return std::nullopt;
   Hypothesis h;
   h.trouble = Trouble::kSlowOperator;
   h.process = scene.trees.steps[series.steps.front()].process;
