@@ -209,7 +209,9 @@ class HandOverBuilder {
         if (it == known.begin()) continue;
         const uint32_t call = *--it;
         if (begin - At(call) > kLongestQueue || LaneOf(call) == LaneOf(at)) continue;
-        Start(at, call, begin - At(call), Latency::kQueue);
+        // An idle worker picks its work up at once: if it did not, something kept it.
+        const Nanos latency = begin - At(call);
+        Start(at, call, latency, latency > kLongestPickUp ? Latency::kStay : Latency::kQueue);
       }
     }
   }
