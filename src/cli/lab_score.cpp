@@ -68,6 +68,7 @@ score::ScoreOptions OptionsOf(const CommonOptions& common, const LabScoreOptions
   options.workers = common.threads;
   options.timeout_s = what.timeout;
   options.shuffle_labels = what.shuffle_labels;
+  options.retest = what.retest;
   options.keep_work = what.keep_work;
   options.reads = what.reads;
   return options;

@@ -293,6 +293,9 @@ void AddScore(CLI::App& lab, All& all) {
   score->add_option("--timeout", all.score.timeout, "Seconds for one case")->check(Whole(1, 86'400))->type_name("S");
   score->add_flag("--shuffle-labels", all.score.shuffle_labels,
                   "Tell methods each other's truth to learn from: what is left is a leak");
+  score->add_flag(
+      "--retest", all.score.retest,
+      "Test every verdict about a fault by re-timing: is the step normal with the accused at its normal time");
   score->add_flag("--keep-work", all.score.keep_work, "Keep copies, features and tasks beside the results");
   score
       ->add_option("--reads", all.score.reads,

@@ -92,6 +92,7 @@ struct LabScoreOptions {
   unsigned resamples = 200;
   unsigned timeout = 300;  ///< seconds for one case
   bool shuffle_labels = false;
+  bool retest = false;
   bool keep_work = false;
   std::string reads;  ///< folder for what was read of the cases
 };

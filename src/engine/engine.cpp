@@ -67,6 +67,10 @@ trace::Diagnosis Diagnose(const Run& run, const Options& options) {
   return locate::Locate(run.store, run.trees, {.false_alarms = options.false_alarms});
 }
 
+std::vector<std::optional<double>> Restored(const Run& run, const std::vector<locate::Accusation>& accusations) {
+  return locate::RestoredShares(run.store, run.trees, accusations);
+}
+
 base::Result<retime::Answer> WhatIf(const Run& run, const retime::Question& question) {
   return retime::WhatIf(run.store, run.trees, question);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "base/progress.hpp"
 #include "base/status.hpp"
 #include "ingest/run.hpp"
+#include "locate/accusation.hpp"
 #include "logs/template_miner.hpp"
 #include "retime/what_if.hpp"
 #include "trace/diagnosis.hpp"
@@ -41,6 +43,9 @@ std::vector<trace::LearnedSequence> LearnGraphs(Run& run, uint64_t& left_out);
 
 /// Which steps are abnormal, who caused it, and what proves it. Pure: same run, same answer.
 trace::Diagnosis Diagnose(const Run& run, const Options& options);
+
+/// What putting the accused at their normal time would do for the job (locate::RestoredShares).
+std::vector<std::optional<double>> Restored(const Run& run, const std::vector<locate::Accusation>& accusations);
 
 /// How long a step would have taken with some calls at another duration. Errors: those of retime::WhatIf.
 base::Result<retime::Answer> WhatIf(const Run& run, const retime::Question& question);

@@ -1,23 +1,16 @@
 #include "locate/counterfactual.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
+#include "locate/job_steps.hpp"
 #include "locate/resources.hpp"
-#include "retime/step_times.hpp"
 
 namespace teller::locate {
 
 namespace {
 
 using retime::Changes;
-using retime::StepTime;
-
-double Share(Nanos part, Nanos whole) {
-  if (whole <= 0) return 1;
-  return std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0);
-}
 
 /// Translates a claim into changes of the run.
 class Repair {
@@ -131,8 +124,8 @@ class Repair {
     const trace::TrackRow own = scene_.store.spans.track[lane.value()];
     const auto& tracks = scene_.store.tracks;
     for (uint32_t t = 0; t < tracks.size(); ++t) {
-      const bool stood = claim_.trouble == Trouble::kPause && !tracks[t].is_stream &&
-                         tracks[t].process == tracks[own.value()].process;
+      const bool stood =
+          claim_.trouble == Trouble::kPause && !tracks[t].is_stream && tracks[t].process == tracks[own.value()].process;
       if (stood || t == own.value()) changes_.times.push_back({trace::TrackRow(t), begin, end, factor});
     }
   }
@@ -142,54 +135,12 @@ class Repair {
   Changes changes_;
 };
 
-bool Empty(const Changes& changes) {
-  return changes.spans.empty() && changes.times.empty() && changes.transfers.empty();
-}
-
-/// Ends of the job's steps: of each index, the last rank's.
-class JobSteps {
- public:
-  explicit JobSteps(const Scene& scene) : scene_(scene) {
-    for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
-      const trace::Step& step = scene.trees.steps[s];
-      (step.rank ? ranked_[step.index] : alone_[s]).push_back(s);
-    }
-  }
-
-  /// By how much step `s`, with the gap before it, is shorter in `after` than in `before`.
-  Nanos Saved(uint32_t s, const std::vector<StepTime>& before, const std::vector<StepTime>& after) const {
-    const Nanos here = End(s, after) - End(s, before);
-    const trace::Step& step = scene_.trees.steps[s];
-    const bool follows = s > 0 && scene_.trees.steps[s - 1].process == step.process;
-    const Nanos earlier = follows ? End(s - 1, after) - End(s - 1, before) : 0;
-    return earlier - here;
-  }
-
- private:
-  Nanos End(uint32_t s, const std::vector<StepTime>& times) const {
-    const trace::Step& step = scene_.trees.steps[s];
-    const auto& group = step.rank ? ranked_.at(step.index) : alone_.at(s);
-    Nanos end = trace::kNoTime;
-    for (const uint32_t member : group) end = std::max(end, times[member].replayed_end);
-    return end;
-  }
-
-  const Scene& scene_;
-  std::map<uint32_t, std::vector<uint32_t>> ranked_;  ///< by index: of all ranks
-  std::map<uint32_t, std::vector<uint32_t>> alone_;   ///< steps of processes without a rank
-};
-
 }  // namespace
 
 std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const std::vector<Hypothesis>& claims,
                                                       size_t most) {
   std::vector<std::optional<Counterfactual>> out(claims.size());
   if (claims.empty()) return out;
-  const retime::Graph graph = retime::BuildGraph(scene.store, scene.trees);
-  const auto replay = [&](const Changes& changes) {
-    return retime::StepTimes(scene.store, scene.trees, graph, retime::Replay(scene.store, scene.trees, graph, changes));
-  };
-  const std::vector<StepTime> before = replay({});
   const JobSteps job(scene);
   std::vector<size_t> tested(claims.size());
   std::iota(tested.begin(), tested.end(), size_t{0});
@@ -198,12 +149,12 @@ std::vector<std::optional<Counterfactual>> TestClaims(const Scene& scene, const 
   for (const size_t c : tested) {
     const Changes changes = Repair(scene, claims[c]).Make();
     if (claims[c].steps.empty() || Empty(changes)) continue;
-    const std::vector<StepTime> after = replay(changes);
+    const JobSteps::Steps after = job.After(changes);
     Counterfactual result;
     Nanos worst = -1;
     for (size_t i = 0; i < claims[c].steps.size(); ++i) {
       const uint32_t step = claims[c].steps[i];
-      const Nanos saved = job.Saved(step, before, after);
+      const Nanos saved = job.Saved(step, after);
       result.saved += saved;
       result.lost += claims[c].lost_in[i];
       if (claims[c].lost_in[i] <= worst) continue;

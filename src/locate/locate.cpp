@@ -15,6 +15,7 @@
 #include "locate/log_facts.hpp"
 #include "locate/look_alikes.hpp"
 #include "locate/lost_ranks.hpp"
+#include "locate/measured.hpp"
 #include "locate/missing.hpp"
 #include "locate/net_path.hpp"
 #include "locate/not_given.hpp"
@@ -188,10 +189,9 @@ std::string Summary(const Diagnosis& diagnosis, bool lost) {
 
 Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const LocateOptions& options) {
   Diagnosis diagnosis;
-  const std::vector<StepProfile> profiles = ProfileSteps(store, trees);
-  const std::vector<StepNormal> normals = FitNormals(trees, profiles);
-  const CpuWitness witness(store);
-  const Scene scene{store, trees, profiles, normals, &witness};
+  const Measured measured(store, trees);
+  const Scene& scene = measured.scene;
+  const CpuWitness& witness = measured.witness;
 
   std::vector<Hypothesis> claims = SearchVertical(scene);
   for (auto* search : {&SearchHorizontal, &SearchPeerShifts, &SearchOperatorCalls}) {
@@ -255,7 +255,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
     diagnosis.status = VerdictStatus::kAbnormal;
     diagnosis.confidence = std::clamp(diagnosis.findings.front().score, 0.0, 0.999);
   } else {
-    diagnosis.missing = WhatIsMissing(store, trees, normals);
+    diagnosis.missing = WhatIsMissing(store, trees, measured.normals);
     diagnosis.status = diagnosis.missing.empty() ? VerdictStatus::kNormal : VerdictStatus::kCannotTell;
     diagnosis.confidence = !diagnosis.missing.empty() ? 0.0 : store.diagnostics.LostInput() ? 0.5 : 0.9;
   }

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "base/rng.hpp"
+#include "locate/accusation.hpp"
 #include "ml/gmm.hpp"
 #include "tree/build.hpp"
 
@@ -59,6 +61,13 @@ class Simulation {
   trace::Diagnosis Diagnose(const LocateOptions& options = {}) {
     const trace::Trees trees = tree::Build(store_, 1);
     return Locate(store_, trees, options);
+  }
+
+  /// With steps of the accused rank by their place among its own.
+  std::optional<double> Restored(Accusation accusation) {
+    const trace::Trees trees = tree::Build(store_, 1);
+    for (uint32_t& step : accusation.steps) step += static_cast<uint32_t>(*accusation.rank * plan_.steps);
+    return RestoredShares(store_, trees, {accusation}).front();
   }
 
  private:
@@ -231,7 +240,55 @@ TEST(Locate, AWaitingRankIsNeverTheCulprit) {
     ASSERT_FALSE(diagnosis.findings.empty()) << seed;
     EXPECT_EQ(diagnosis.findings.front().culprit.rank, plan.slow_rank) << seed;
     EXPECT_EQ(diagnosis.findings.front().fault, FaultClass::kRuntimePause) << seed;
+    EXPECT_GT(diagnosis.findings.front().saved_share.value_or(0), 0.8) << seed;
   }
+}
+
+TEST(Accusation, OnlyRepairingTheCulpritMakesTheStepNormal) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Plan plan;
+    plan.noise = 0.05;
+    plan.preempted = 0;
+    plan.slow_rank = static_cast<int>(seed % 3);
+    plan.slow_layer = 3;
+    plan.factor = 20;
+    Simulation run(plan, seed);
+    const int other = (plan.slow_rank + 1) % 3;
+    std::vector<uint32_t> steps(15);
+    std::iota(steps.begin(), steps.end(), 15u);
+    EXPECT_GT(run.Restored({plan.slow_rank, "", steps}).value_or(0), 0.8) << seed;
+    EXPECT_GT(run.Restored({plan.slow_rank, "aten::mm", steps}).value_or(0), 0.8) << seed;
+    EXPECT_LT(run.Restored({plan.slow_rank, "aten::add", steps}).value_or(1), 0.1) << seed;
+    EXPECT_LT(run.Restored({other, "", steps}).value_or(1), 0.1) << seed;
+    EXPECT_LT(run.Restored({other, "aten::mm", steps}).value_or(1), 0.1) << seed;
+  }
+}
+
+TEST(Accusation, ANormalStepHasNothingToSave) {
+  Plan plan;
+  plan.noise = 0.05;
+  plan.preempted = 0;
+  Simulation run(plan, 3);
+  std::vector<uint32_t> steps;
+  for (uint32_t s = 5; s < 25; ++s) {
+    const auto share = run.Restored({0, "aten::mm", {s}});
+    ASSERT_TRUE(share.has_value()) << s;
+    if (*share == 0) steps.push_back(s);
+  }
+  EXPECT_GE(steps.size(), 16u) << "one of ten is longer than nine of ten others";
+}
+
+TEST(Accusation, WhatCannotBeToldHasNoShare) {
+  Plan plan;
+  plan.slow_rank = 1;
+  plan.slow_layer = 3;
+  plan.factor = 20;
+  Simulation run(plan, 3);
+  EXPECT_FALSE(run.Restored({1, "aten::nothing", {16}}).has_value());
+  EXPECT_FALSE(run.Restored({1, "", {}}).has_value());
+  EXPECT_FALSE(run.Restored({1, "", {4'000'000'000u}}).has_value()) << "no such step";
+  plan.steps = 4;
+  EXPECT_FALSE(Simulation(plan, 3).Restored({1, "", {3}}).has_value()) << "too few to say what is normal";
 }
 
 TEST(Locate, AStretchedRankIsStarvedAndNoOperatorIsBlamed) {

@@ -247,6 +247,56 @@ TEST(Retime, ScalesBackToWhatItWas) {
   EXPECT_EQ(Replay(r.store, r.trees, graph, same).at, Replay(r.store, r.trees, graph).at);
 }
 
+/// Two ranks whose main threads hand an all-reduce to a worker and go on when it is done. In round `kept` all threads
+/// of rank 1 stand still for 150 ms after the hand-over.
+Recording HandsOver(int rounds, int kept) {
+  constexpr Nanos kStood = 150'000 * kUs;
+  Recording r;
+  std::vector<uint32_t> mains;
+  std::vector<uint32_t> workers;
+  for (int rank = 0; rank < 2; ++rank) {
+    const uint32_t process = r.Process(rank);
+    mains.push_back(r.Track(process, false));
+    workers.push_back(r.Track(process, false));
+  }
+  Nanos at = base::kSecond;
+  for (int round = 0; round < rounds; ++round) {
+    const Nanos late = round == kept ? kStood : 0;
+    const Nanos end = at + 400 * kUs + late + 300 * kUs;
+    for (size_t rank = 0; rank < 2; ++rank) {
+      r.Span(mains[rank], SpanKind::kOp, "aten::mm", at, 300 * kUs);
+      r.Span(mains[rank], SpanKind::kOp, "c10d::allreduce_", at + 310 * kUs, 50 * kUs);
+      const Nanos begin = at + 400 * kUs + (rank == 1 ? late : 0);
+      r.Span(workers[rank], SpanKind::kAnnotation, "gloo:all_reduce", begin, end - begin);
+    }
+    at = end + 60 * kUs;
+  }
+  r.Finish();
+  return r;
+}
+
+TEST(Retime, WhatKeptAWorkerFromItsWorkIsItsOwnTime) {
+  const int rounds = 12;
+  const Recording r = HandsOver(rounds, 5);
+  const Recording calm = HandsOver(rounds, -1);
+  const Graph graph = BuildGraph(r.store, r.trees);
+  ASSERT_EQ(graph.meetings.size(), static_cast<size_t>(rounds));
+  const auto length = [](const Recording& run, const Times& times) {
+    return static_cast<double>(LastEnd(run, times) - base::kSecond);
+  };
+  const Graph other = BuildGraph(calm.store, calm.trees);
+  const double usual = length(calm, Replay(calm.store, calm.trees, other));
+  EXPECT_NEAR(length(r, Replay(r.store, r.trees, graph)), usual + 150e6, 1e6);
+  // Repaired on the worker, the main thread goes on at once: it only waited.
+  Changes changes;
+  const SpanRow kept = r.Find("gloo:all_reduce", static_cast<size_t>(rounds) + 5);
+  const trace::TrackRow worker = r.store.spans.track[kept.value()];
+  ASSERT_EQ(r.store.process_of(kept.value()).rank, 1);
+  const Nanos begin = r.store.spans.begin[kept.value()];
+  changes.times.push_back({worker, begin - 150'000 * kUs, begin, 0});
+  EXPECT_NEAR(length(r, Replay(r.store, r.trees, graph, changes)), usual, 1e6);
+}
+
 TEST(Retime, DependenciesThatContradictEachOtherAreCutAndCounted) {
   Recording r;
   const uint32_t p = r.Process(0);

@@ -23,6 +23,14 @@ struct JudgedCandidate {
   std::optional<double> saved_share;
 };
 
+/// What re-timing says of an answer's first candidate: of the time by which its steps are longer than normal, the share
+/// that putting the accused at its normal time would save. None where that could not be told.
+struct Retested {
+  bool asked = false;          ///< there is a verdict, and it was to be tested
+  std::optional<double> rank;  ///< the rank (the process of a run without ranks) with all that it does by itself
+  std::optional<double> op;    ///< the operator that it names
+};
+
 /// How good one answer to one case is. Members that the label does not decide are absent.
 struct Judged {
   bool answered = false;  ///< there is an answer, be it "abstained"
@@ -41,6 +49,7 @@ struct Judged {
   std::string loss_what;  ///< more about it, in words that group: the classes, the kind of control
   std::string effect;     ///< how far the fault shows in the times of its steps; "controls" without one
   std::vector<JudgedCandidate> candidates;  ///< of a case called abnormal
+  Retested retested;
   std::optional<int64_t> wall_ns;
   std::optional<int64_t> peak_bytes;
   std::vector<JobStep> steps;  ///< those that count

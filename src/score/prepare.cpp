@@ -7,20 +7,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <numeric>
 
-#include "base/guard.hpp"
-#include "base/parallel.hpp"
 #include "base/rng.hpp"
 #include "engine/engine.hpp"
 #include "report/features.hpp"
+#include "score/children.hpp"
+#include "score/copies.hpp"
 #include "score/json_file.hpp"
 
 namespace teller::score {
@@ -33,40 +30,6 @@ namespace {
 
 base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
   return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
-}
-
-/// A second name of a symbolic link would be one more link, with the origin's name in it.
-bool HasSymlink(const fs::path& folder) {
-  std::error_code error;
-  for (auto it = fs::recursive_directory_iterator(folder, error); !error && it != fs::recursive_directory_iterator();
-       it.increment(error)) {
-    if (it->is_symlink(error)) return true;
-  }
-  return false;
-}
-
-/// Copies the inputs; links are followed, so that no name of the origin is left. With `link` files get a second name
-/// where that is possible, which costs nothing.
-base::Status CopyInputs(const fs::path& from, const fs::path& to, bool link) {
-  std::error_code error;
-  fs::create_directories(to, error);
-  if (error) return CannotWrite(to, error);
-  link &= !HasSymlink(from);
-  for (const auto& entry : fs::directory_iterator(from, error)) {
-    const std::string name = entry.path().filename().string();
-    if (IsTruthFile(name)) continue;
-    constexpr auto kWhole = fs::copy_options::recursive;
-    if (link) fs::copy(entry.path(), to / name, kWhole | fs::copy_options::create_hard_links, error);
-    if (!link || error) {
-      std::error_code ignored;
-      fs::remove_all(to / name, ignored);
-      error.clear();
-      fs::copy(entry.path(), to / name, kWhole, error);
-    }
-    if (error) return CannotWrite(to / name, error);
-  }
-  if (error) return base::Error{base::Code::kUnreadable, "cannot be read: " + error.message(), from.string()};
-  return {};
 }
 
 std::string FeaturesPath(const std::string& work, const std::string& name) {
@@ -117,12 +80,7 @@ fs::path ProblemPath(const PrepareOptions& options, const std::string& name) {
 /// Exit status of a reading that failed and could not write down why.
 constexpr int kUnsaid = 2;
 
-[[noreturn]] void Child(const Truth& truth, const std::string& name, const PrepareOptions& options) {
-  if (options.timeout_s > 0) alarm(options.timeout_s);
-  if (options.memory > 0) {
-    const rlimit limit{.rlim_cur = options.memory, .rlim_max = options.memory};
-    setrlimit(RLIMIT_AS, &limit);
-  }
+int Child(const Truth& truth, const std::string& name, const PrepareOptions& options) {
   int status = 1;
   std::string problem = "not enough memory";
   try {
@@ -135,7 +93,7 @@ constexpr int kUnsaid = 2;
     problem = error.what();
   }
   if (status != 0 && !WriteText(ProblemPath(options, name).string(), problem).ok()) status = kUnsaid;
-  _exit(status);
+  return status;
 }
 
 /// What a reading that failed wrote down; empty when it did not come to that.
@@ -193,10 +151,6 @@ std::vector<std::string> NeutralNames(size_t count, uint64_t seed) {
   return names;
 }
 
-bool IsTruthFile(const std::string& name) {
-  return name == "label.json" || name == "evidence.json" || name == "requests.jsonl" || name == "README.md";
-}
-
 base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases, const std::vector<std::string>& names,
                                                  const PrepareOptions& options) {
   std::error_code error;
@@ -204,36 +158,13 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
     fs::create_directories(fs::path(options.work) / folder, error);
     if (error) return CannotWrite(fs::path(options.work) / folder, error);
   }
+  const ChildLimits limits{.workers = options.workers, .timeout_s = options.timeout_s, .memory = options.memory};
+  const auto statuses = InChildren(cases.size(), limits, [&](size_t i) { return Child(cases[i], names[i], options); });
+  if (!statuses) return statuses.error();
   std::vector<Prepared> out(cases.size());
-  std::map<pid_t, size_t> running;
-  const unsigned workers = base::ThreadCount(options.workers);
-  size_t next = 0;
-  while (next < cases.size() || !running.empty()) {
-    if (next < cases.size() && running.size() < workers) {
-      out[next].name = names[next];
-      const pid_t child = base::StartGuarded();
-      if (child == 0) Child(cases[next], names[next], options);
-      if (child > 0) {
-        running[child] = next++;
-        continue;
-      }
-      if (running.empty()) {
-        return base::Error{.code = base::Code::kUnreadable,
-                           .message = fmt::format("no process can be started: {}", std::strerror(errno))};
-      }
-    }
-    int status = 0;
-    const pid_t ended = waitpid(-1, &status, 0);
-    if (ended < 0 && errno != EINTR) {
-      return base::Error{.code = base::Code::kUnreadable,
-                         .message = fmt::format("no process can be waited for: {}", std::strerror(errno))};
-    }
-    const auto it = running.find(ended);
-    if (it == running.end()) continue;
-    base::EndGuarded(ended);
-    Prepared& prepared = out[it->second];
-    prepared.problem = ProblemOf(status, options, prepared.name);
-    running.erase(it);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i].name = names[i];
+    out[i].problem = ProblemOf((*statuses)[i], options, names[i]);
   }
   for (Prepared& prepared : out) prepared.steps = ReadSteps(FeaturesPath(options.work, prepared.name));
   return out;

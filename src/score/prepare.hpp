@@ -30,9 +30,6 @@ struct Prepared {
 /// Names for that many cases, dealt out by the seed.
 std::vector<std::string> NeutralNames(size_t count, uint64_t seed);
 
-/// True for what belongs to a case but is no input: label, evidence, client truth, remarks.
-bool IsTruthFile(const std::string& name);
-
 /// Copies the inputs of every case under its neutral name, reads them and writes their features; asks TELLER when
 /// wanted. Each case in a process of its own: a crash or a hang costs one answer, and time and memory are its own.
 /// The calling process must have one thread. Errors: kUnreadable (no space, no process).

@@ -13,6 +13,7 @@
 #include "inject/draft.hpp"
 #include "score/json_file.hpp"
 #include "score/reads.hpp"
+#include "score/retest.hpp"
 
 namespace teller::score {
 
@@ -48,9 +49,12 @@ class Scorer {
       MethodScore score;
       score.method = std::move(method);
       if (!score.method.command.empty()) TELLER_TRY(Ask(score));
-      Compare(score);
       scores_.methods.push_back(std::move(score));
     }
+    for (MethodScore& score : scores_.methods) JudgeAnswers(score);
+    if (scores_.options.retest) TELLER_TRY(TestVerdicts());
+    for (MethodScore& score : scores_.methods) Compare(score);
+    CompareAll();
     TELLER_TRY(CheckAnswers());
     scores_.wall_ns = Since(begin);
     return std::move(scores_);
@@ -244,18 +248,68 @@ class Scorer {
       score.problems.push_back(written.error().Text());
   }
 
-  void Compare(MethodScore& score) {
-    std::vector<const Truth*> truths;
+  base::Result<Answer> AnswerTo(const MethodScore& score, uint32_t index) const {
+    return ReadAnswer((fs::path(Answers(score.method.name)) / (scores_.names[index] + ".json")).string());
+  }
+
+  void JudgeAnswers(MethodScore& score) const {
     for (const uint32_t i : scores_.asked) {
-      const auto answer = ReadAnswer((fs::path(Answers(score.method.name)) / (scores_.names[i] + ".json")).string());
-      truths.push_back(&scores_.cases[i]);
+      const auto answer = AnswerTo(score, i);
       score.unanswered += !answer;
       score.judged.push_back(Judge(scores_.cases[i], prepared_[i].steps, answer ? &*answer : nullptr));
     }
-    const TableOptions options{.resamples = scores_.options.resamples, .seed = scores_.options.seed};
-    score.tables = MakeTables(score.method.name, truths, score.judged, options);
+  }
+
+  /// What re-timing says of every verdict about a fault.
+  base::Status TestVerdicts() {
+    const auto begin = std::chrono::steady_clock::now();
+    std::vector<Accused> accused;
+    std::vector<size_t> places;  // in `asked`
+    for (size_t k = 0; k < scores_.asked.size(); ++k) {
+      const uint32_t i = scores_.asked[k];
+      if (!scores_.cases[i].label.is_fault) continue;
+      Accused one{.truth = &scores_.cases[i], .name = scores_.names[i], .verdicts = {}};
+      for (const MethodScore& score : scores_.methods) {
+        const auto answer = AnswerTo(score, i);
+        one.verdicts.push_back(answer ? VerdictOf(*answer, prepared_[i].steps) : std::nullopt);
+      }
+      if (std::none_of(one.verdicts.begin(), one.verdicts.end(), [](const auto& v) { return v.has_value(); })) continue;
+      places.push_back(k);
+      accused.push_back(std::move(one));
+    }
+    const ChildLimits limits{
+        .workers = scores_.options.workers, .timeout_s = scores_.options.timeout_s, .memory = scores_.options.memory};
+    const auto tested = Retest(accused, (fs::path(Work()) / "retests").string(), limits);
+    if (!tested) return tested.error();
+    for (size_t a = 0; a < accused.size(); ++a) {
+      for (size_t m = 0; m < scores_.methods.size(); ++m)
+        scores_.methods[m].judged[places[a]].retested = (*tested)[a][m];
+    }
+    say_(fmt::format("verdicts about {} cases tested in {:.1f} s", accused.size(),
+                     static_cast<double>(Since(begin)) / 1e9));
+    return {};
+  }
+
+  TableOptions Tables() const { return {.resamples = scores_.options.resamples, .seed = scores_.options.seed}; }
+
+  std::vector<const Truth*> Truths() const {
+    std::vector<const Truth*> truths;
+    for (const uint32_t i : scores_.asked) truths.push_back(&scores_.cases[i]);
+    return truths;
+  }
+
+  void Compare(MethodScore& score) const {
+    const std::vector<const Truth*> truths = Truths();
+    score.tables = MakeTables(score.method.name, truths, score.judged, Tables());
     score.losses = GroupLosses(truths, score.judged);
-    score.necessity = CompareNecessity(truths, score.judged, options);
+    score.necessity = CompareNecessity(truths, score.judged, Tables());
+    score.confirmed = CompareRetests(truths, {&score.judged}, Tables());
+  }
+
+  void CompareAll() {
+    std::vector<const std::vector<Judged>*> methods;
+    for (const MethodScore& score : scores_.methods) methods.push_back(&score.judged);
+    scores_.confirmed = CompareRetests(Truths(), methods, Tables());
   }
 
   /// Figures of no answer at all would look like those of bad ones.

@@ -23,6 +23,7 @@ struct ScoreOptions {
   unsigned timeout_s = 300;
   uint64_t memory = 0;          ///< bytes for one case; 0 = no bound
   bool shuffle_labels = false;  ///< lessons are told with each other's truth
+  bool retest = false;          ///< test verdicts about faults by re-timing
   bool keep_work = false;       ///< keep copies, features and tasks beside the results
 };
 
@@ -33,6 +34,7 @@ struct MethodScore {
   std::vector<Table> tables;
   std::vector<Loss> losses;
   std::vector<Necessity> necessity;
+  std::vector<Confirmed> confirmed;   ///< empty unless verdicts are tested
   size_t unanswered = 0;              ///< of the asked cases
   std::vector<std::string> problems;  ///< folds in which it failed, answers that could not be read
   nlohmann::ordered_json remarks;     ///< by fold: what it says of its search; null when it says nothing
@@ -48,6 +50,7 @@ struct Scores {
   std::vector<Fold> folds;
   std::vector<uint32_t> asked;  ///< cases that some fold asks, in order
   std::vector<MethodScore> methods;
+  std::vector<Confirmed> confirmed;  ///< of all methods together; empty unless verdicts are tested
   int64_t wall_ns = 0;
   int64_t prepare_ns = 0;  ///< of these, copying, reading and, where asked, TELLER's own answers
 };

@@ -184,6 +184,32 @@ std::string LossesOf(const MethodScore& method) {
   return text + "</table>\n";
 }
 
+std::string Share(size_t right, size_t all) {
+  return all == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(right) / static_cast<double>(all));
+}
+
+/// Verdicts by what the method itself says that a repair would save, and by what re-timing says of them.
+std::string TestedVerdicts(const Scores& scores) {
+  std::string rows;
+  const auto add = [&](const std::string& method, const std::string& test, size_t verdicts, size_t right) {
+    if (verdicts == 0) return;
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", Escaped(method), Escaped(test),
+                        verdicts, Share(right, verdicts));
+  };
+  for (const MethodScore& m : scores.methods) {
+    for (const Necessity& n : m.necessity) {
+      if (&n != &m.necessity.back()) add(m.method.name, n.group, n.verdicts, n.right);
+    }
+    for (const Confirmed& c : m.confirmed)
+      add(m.method.name, "re-timed, " + c.view + ", " + c.group, c.verdicts, c.right);
+  }
+  for (const Confirmed& c : scores.confirmed) add("all", "re-timed, " + c.view + ", " + c.group, c.verdicts, c.right);
+  if (rows.empty()) return {};
+  return "<h2>Would the repair help?</h2>\n<table><tr><th>method</th><th>share "
+         "saved</th><th>verdicts</th><th>right</th></tr>\n" +
+         rows + "</table>\n";
+}
+
 }  // namespace
 
 std::string ScoresToHtml(const Scores& scores) {
@@ -207,6 +233,7 @@ std::string ScoresToHtml(const Scores& scores) {
   for (const ColumnSet& set : ColumnSets()) text += TableOfSet(scores, set);
   for (const char* group : {"view", "source", "stack", "class", "magnitude", "effect"})
     text += TableOfGroup(scores, group);
+  text += TestedVerdicts(scores);
   for (const MethodScore& method : scores.methods) text += LossesOf(method);
   return text + "</html>\n";
 }

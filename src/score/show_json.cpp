@@ -37,11 +37,25 @@ Json ToJson(const Judged& j) {
           {"process_place", OrNull(j.process_place)},
           {"line_place", OrNull(j.line_place)},
           {"saved_share", j.candidates.empty() ? Json(nullptr) : OrNull(j.candidates.front().saved_share)},
+          {"restored_rank", OrNull(j.retested.rank)},
+          {"restored_op", OrNull(j.retested.op)},
           {"right", j.right},
           {"loss", j.loss.empty() ? Json(nullptr) : Json(j.loss)},
           {"loss_what", j.loss.empty() ? Json(nullptr) : Json(j.loss_what)},
           {"wall_ns", OrNull(j.wall_ns)},
           {"peak_bytes", OrNull(j.peak_bytes)}};
+}
+
+Json ToJson(const std::vector<Confirmed>& confirmed) {
+  Json out = Json::array();
+  for (const Confirmed& c : confirmed) {
+    out.push_back({{"view", c.view},
+                   {"group", c.group},
+                   {"verdicts", c.verdicts},
+                   {"right", c.right},
+                   {"interval", ToJson(c.interval)}});
+  }
+  return out;
 }
 
 Json ToJson(const MethodScore& m) {
@@ -73,7 +87,8 @@ Json ToJson(const MethodScore& m) {
           {"remarks", m.remarks},
           {"tables", std::move(tables)},
           {"losses", std::move(losses)},
-          {"necessity", std::move(necessity)}};
+          {"necessity", std::move(necessity)},
+          {"confirmed", ToJson(m.confirmed)}};
 }
 
 }  // namespace
@@ -114,12 +129,19 @@ Json ScoresToJson(const Scores& scores) {
                      {"counts", !truth.label.is_fault || truth.expected()},
                      {"answers", std::move(answers)}});
   }
-  return {{"schema", "teller.scores/1"},       {"teller", report::kVersion},
-          {"seed", scores.options.seed},       {"resamples", scores.options.resamples},
-          {"split", scores.options.split},     {"shuffled_labels", scores.options.shuffle_labels},
-          {"cases_read", scores.cases.size()}, {"problems", scores.problems},
-          {"wall_ns", scores.wall_ns},         {"prepare_ns", scores.prepare_ns},
-          {"folds", std::move(folds)},         {"methods", std::move(methods)},
+  return {{"schema", "teller.scores/1"},
+          {"teller", report::kVersion},
+          {"seed", scores.options.seed},
+          {"resamples", scores.options.resamples},
+          {"split", scores.options.split},
+          {"shuffled_labels", scores.options.shuffle_labels},
+          {"cases_read", scores.cases.size()},
+          {"problems", scores.problems},
+          {"wall_ns", scores.wall_ns},
+          {"prepare_ns", scores.prepare_ns},
+          {"folds", std::move(folds)},
+          {"methods", std::move(methods)},
+          {"confirmed", ToJson(scores.confirmed)},
           {"cases", std::move(cases)}};
 }
 

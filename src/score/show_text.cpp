@@ -113,6 +113,17 @@ std::string NecessityText(const MethodScore& method) {
   return Aligned(rows);
 }
 
+std::string ConfirmedText(const std::string& who, const std::vector<Confirmed>& confirmed) {
+  if (confirmed.empty()) return {};
+  Rows rows{{who + ": gone with the accused at its normal time", "verdicts", "right", ""}};
+  for (const Confirmed& c : confirmed) {
+    const std::string what = c.view == "horizontal" ? "rank" : "operator";
+    rows.push_back({fmt::format("{} ({}), {}", c.view, what, c.group), std::to_string(c.verdicts),
+                    Share(c.right, c.verdicts), Interval(c.interval)});
+  }
+  return Aligned(rows);
+}
+
 std::string LossText(const MethodScore& method) {
   constexpr size_t kNamed = 4;
   if (method.losses.empty()) return {};
@@ -146,7 +157,9 @@ std::string ScoresToText(const Scores& scores) {
     text += Aligned(rows);
   }
   text += Groups(scores);
-  for (const MethodScore& method : scores.methods) text += NecessityText(method);
+  for (const MethodScore& method : scores.methods)
+    text += NecessityText(method) + ConfirmedText(method.method.name, method.confirmed);
+  if (scores.methods.size() > 1) text += ConfirmedText("all methods", scores.confirmed);
   // Of many methods the losses of the first, which is the one to improve, are enough; the JSON has all.
   if (!scores.methods.empty()) text += LossText(scores.methods.front());
   return text;

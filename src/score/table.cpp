@@ -320,4 +320,49 @@ std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths,
   return out;
 }
 
+std::vector<Confirmed> CompareRetests(const std::vector<const Truth*>& truths,
+                                      const std::vector<const std::vector<Judged>*>& methods,
+                                      const TableOptions& options) {
+  struct Row {
+    size_t truth = 0;
+    bool right = false;
+  };
+  constexpr size_t kGroupsOfView = 3;
+  const auto group = [](const std::optional<double>& share) -> size_t {
+    return !share ? 2 : *share >= kNecessary ? 0 : 1;
+  };
+  std::vector<std::vector<Row>> rows(2 * kGroupsOfView);
+  for (const auto* judged : methods) {
+    for (size_t i = 0; i < truths.size(); ++i) {
+      const Judged& j = (*judged)[i];
+      if (!Counts(*truths[i]) || !truths[i]->label.is_fault || !j.retested.asked) continue;
+      if (j.rank_place) rows[group(j.retested.rank)].push_back({i, *j.rank_place == 1});
+      if (j.op_place) rows[kGroupsOfView + group(j.retested.op)].push_back({i, *j.op_place == 1});
+    }
+  }
+  std::vector<Confirmed> out;
+  if (std::all_of(rows.begin(), rows.end(), [](const auto& list) { return list.empty(); })) return out;
+  for (size_t g = 0; g < rows.size(); ++g) {
+    Confirmed& confirmed = out.emplace_back();
+    confirmed.view = g < kGroupsOfView ? "horizontal" : "vertical";
+    const std::string names[kGroupsOfView] = {fmt::format(">= {}", kNecessary), fmt::format("< {}", kNecessary),
+                                              "not told"};
+    confirmed.group = names[g % kGroupsOfView];
+    confirmed.verdicts = rows[g].size();
+    for (const Row& row : rows[g]) confirmed.right += row.right;
+    const auto intervals =
+        Bootstrap(truths.size(), options.resamples, options.seed, [&](const std::vector<uint32_t>& times) -> Values {
+          double right = 0;
+          double all = 0;
+          for (const Row& row : rows[g]) {
+            right += row.right ? times[row.truth] : 0;
+            all += times[row.truth];
+          }
+          return {all > 0 ? std::optional(right / all) : std::nullopt};
+        });
+    if (intervals.size() == 1) confirmed.interval = intervals[0];
+  }
+  return out;
+}
+
 }  // namespace teller::score

@@ -76,4 +76,20 @@ inline constexpr double kNecessary = 0.3;
 std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
                                         const TableOptions& options);
 
+/// Whether verdicts are right more often where re-timing confirms them: of faults that count and were called abnormal,
+/// by the share of the steps' excess that is gone with the accused at its normal time. "horizontal": one of several
+/// ranks is to be named, and the rank is tested; "vertical": an operator, and that is tested.
+struct Confirmed {
+  std::string view;
+  std::string group;  ///< ">= 0.3", "< 0.3", "not told"
+  size_t verdicts = 0;
+  size_t right = 0;     ///< the rank, or the operator, is a right one
+  Interval95 interval;  ///< bootstrap over cases
+};
+/// Of one method or of several together; each entry of `methods` is parallel to `truths`. Empty where nothing was
+/// tested.
+std::vector<Confirmed> CompareRetests(const std::vector<const Truth*>& truths,
+                                      const std::vector<const std::vector<Judged>*>& methods,
+                                      const TableOptions& options);
+
 }  // namespace teller::score
