@@ -96,9 +96,10 @@ class Score(Case):
         self.write("cases/demo/label.json", json.dumps({
             "schema": "teller.label/1", "is_fault": True, "fault_class": "KERNEL_REGRESSION", "fault_kind": "slow", "world_size": 3, "stack": "torch", "seed": 1,
             "culprit": {"rank": 2, "layer": "op", "operator": "aten::mm"}, "abnormal_steps": None, "t_start_ns": BASE_NS, "t_end_ns": BASE_NS + 1, "visible_in": ["trace"]}))
-        named = json.loads(teller("diagnose", DEMO, "--json", "-q").stdout)["findings"][0]["steps"]
-        accuse = lambda rank, op: {"status": "abnormal", "steps": [{"step": s["row"], "score": 1} for s in named], "candidates": [{"rank": rank, "op": op, "p": 1}]}
-        own = self.method(f"def say(name, i): return {accuse(0, 'aten::mm')!r}")
+        alone, folder, _ = self.score("--method", "teller")
+        self.assertEqual(alone["confirmed"], [])
+        steps = json.loads(next((folder / "answers/teller").iterdir()).read_text())["steps"]
+        own = self.method(f"def say(name, i): return {{'status': 'abnormal', 'steps': {steps!r}, 'threshold': 0, 'candidates': [{{'rank': 0, 'op': 'aten::mm', 'p': 1}}]}}")
         scores, folder, _ = self.score("--method", "teller", "--method", own, "--retest")
         told = {m["name"]: {(row["view"], row["group"]): (row["verdicts"], row["right"]) for row in m["confirmed"]} for m in scores["methods"]}
         self.assertEqual(told["teller"]["horizontal", ">= 0.3"], (1, 1))
@@ -106,7 +107,7 @@ class Score(Case):
         self.assertEqual(told["own"]["horizontal", "< 0.3"], (1, 0))
         self.assertEqual(sum(row["verdicts"] for row in scores["confirmed"]), 4)
         self.assertIn("gone with the accused at its normal time", (folder / "scores.txt").read_text())
-        self.assertEqual(self.score("--method", "teller")[0]["confirmed"], [])
+        self.assertIn("Would the repair help?", (folder / "scores.html").read_text())
 
     def test_methods_get_neither_truth_nor_names(self):
         self.make_cases()
