@@ -1,6 +1,7 @@
 #include "locate/accusation.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "locate/job_steps.hpp"
 #include "locate/measured.hpp"
@@ -10,6 +11,8 @@ namespace teller::locate {
 namespace {
 
 using retime::Changes;
+
+constexpr double kLeast = 0.002;  // of a step: places between operators that lost less are left as they are
 
 /// Puts what is accused at its normal time.
 class Amends {
@@ -59,6 +62,7 @@ class Amends {
       const Slot& slot = profile.slots[k];
       if (slot.key.kind == SlotKey::Kind::kHost) {
         const Nanos more = std::max<Nanos>(0, slot.cost - normal.expected[k]);
+        if (static_cast<double>(more) < kLeast * static_cast<double>(step.duration())) continue;
         AmendThreads(step.process, slot.begin, slot.begin + slot.largest, Share(slot.largest - more, slot.largest));
       } else if (slot.key.kind != SlotKey::Kind::kGap && slot.span != kNoSpan) {
         changes_.spans.push_back({trace::SpanRow(slot.span), Share(normal.expected_total[k], slot.total)});
@@ -86,9 +90,12 @@ std::optional<double> Restored(const Scene& scene, const JobSteps& job, const Ac
   std::sort(accused.begin(), accused.end());
   const Changes changes = amends.Make();
   if (steps.empty() || Empty(changes)) return {};
+  std::map<trace::ProcessRow, std::vector<double>> calm;
   std::optional<Nanos> excess;
   for (const uint32_t s : steps) {
-    if (const auto more = job.Excess(s, accused)) excess = excess.value_or(0) + *more;
+    const trace::ProcessRow process = scene.trees.steps[s].process;
+    if (!calm.contains(process)) calm[process] = job.Calm(process, accused);
+    if (const auto more = job.Excess(s, calm[process])) excess = excess.value_or(0) + *more;
   }
   if (!excess) return {};
   if (*excess <= 0) return 0;

@@ -32,20 +32,23 @@ Nanos JobSteps::Saved(uint32_t s, const Steps& after) const {
   return earlier - here;
 }
 
-std::optional<Nanos> JobSteps::Excess(uint32_t s, const std::vector<uint32_t>& accused) const {
-  constexpr size_t kFewest = 3;
-  std::vector<double> ratios;
-  for (uint32_t other = 0; other < scene_.trees.steps.size(); ++other) {
-    const bool comparable = scene_.trees.steps[other].process == scene_.trees.steps[s].process && Follows(other) &&
-                            scene_.normals[other].judged && Expected(other) > 0;
-    if (!comparable || std::binary_search(accused.begin(), accused.end(), other)) continue;
-    ratios.push_back(static_cast<double>(Took(other)) / Expected(other));
+std::vector<double> JobSteps::Calm(trace::ProcessRow process, const std::vector<uint32_t>& accused) const {
+  std::vector<double> calm;
+  for (uint32_t s = 0; s < scene_.trees.steps.size(); ++s) {
+    const bool comparable = scene_.trees.steps[s].process == process && Follows(s) && scene_.normals[s].judged &&
+                            Expected(s) > 0 && !std::binary_search(accused.begin(), accused.end(), s);
+    if (comparable) calm.push_back(static_cast<double>(Took(s)) / Expected(s));
   }
-  if (ratios.size() < kFewest || !Follows(s) || Expected(s) <= 0) return {};
-  std::sort(ratios.begin(), ratios.end());
-  const double expected = Expected(s);
-  if (static_cast<double>(Took(s)) <= ratios[ratios.size() * 9 / 10] * expected) return 0;
-  return Took(s) - static_cast<Nanos>(ratios[ratios.size() / 2] * expected);
+  std::sort(calm.begin(), calm.end());
+  return calm;
+}
+
+std::optional<Nanos> JobSteps::Excess(uint32_t s, const std::vector<double>& calm) const {
+  constexpr size_t kFewest = 3;
+  if (calm.size() < kFewest || !Follows(s) || Expected(s) <= 0) return {};
+  const auto took = static_cast<double>(Took(s));
+  if (took <= calm[calm.size() * 9 / 10] * Expected(s)) return 0;
+  return static_cast<Nanos>(took - calm[calm.size() / 2] * Expected(s));
 }
 
 /// Of the last rank; of a process without a rank, its own.

@@ -31,10 +31,13 @@ class JobSteps {
   /// By how much step `s` of the trees, with the gap before it, is shorter than recorded.
   Nanos Saved(uint32_t s, const Steps& after) const;
 
-  /// By how much step `s`, with the gap before it, is longer than normal for its shape: what the process's steps
-  /// outside of `accused` (in order) take in the median, in proportion to what is expected of each. 0 unless it is longer than nine
-  /// of ten of those; none where fewer than three can be compared.
-  std::optional<Nanos> Excess(uint32_t s, const std::vector<uint32_t>& accused) const;
+  /// What the steps of a process outside of `accused` (in order) take, as a multiple of what is expected of each; in
+  /// order of size.
+  std::vector<double> Calm(trace::ProcessRow process, const std::vector<uint32_t>& accused) const;
+
+  /// By how much step `s`, with the gap before it, is longer than normal for its shape: than the median of `calm`. 0
+  /// unless it is longer than nine of ten of those; none where fewer than three can be compared.
+  std::optional<Nanos> Excess(uint32_t s, const std::vector<double>& calm) const;
 
  private:
   Nanos End(uint32_t s, const Steps& times) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <map>
 
 namespace teller::retime {
 
@@ -85,7 +86,13 @@ class Replayer {
       if (begin == Graph::kNoPosition || end == Graph::kNoPosition) continue;
       ranges_.push_back({begin + 1, end, change.factor});
     }
-    for (const ScaleTime& change : changes.times) AddTime(change);
+    std::map<trace::TrackRow, std::vector<uint32_t>> lanes;  // of each track, where times change
+    for (const ScaleTime& change : changes.times) lanes[change.track];
+    for (uint32_t lane = 0; !lanes.empty() && lane < graph_.lanes.size(); ++lane) {
+      const auto at = lanes.find(graph_.lanes[lane].track);
+      if (at != lanes.end()) at->second.push_back(lane);
+    }
+    for (const ScaleTime& change : changes.times) AddTime(change, lanes[change.track]);
     std::sort(ranges_.begin(), ranges_.end(),
               [](const Range& a, const Range& b) { return std::pair(a.from, b.to) < std::pair(b.from, a.to); });
     uint32_t covered = 0;
@@ -102,9 +109,9 @@ class Replayer {
   }
 
   /// Own times that lie within the change, whole or in part. The own time before a point ends with it.
-  void AddTime(const ScaleTime& change) {
-    for (const Lane& lane : graph_.lanes) {
-      if (lane.track != change.track) continue;
+  void AddTime(const ScaleTime& change, const std::vector<uint32_t>& lanes) {
+    for (const uint32_t l : lanes) {
+      const Lane& lane = graph_.lanes[l];
       const auto begin = graph_.points.begin() + lane.first;
       const auto first = std::partition_point(begin, begin + lane.count,
                                               [&](Point p) { return RecordedAt(store_, p) <= change.begin; });

@@ -19,8 +19,7 @@ fs::path ResultPath(const std::string& folder, const std::string& name) {
 }
 
 locate::Accusation Accuse(const Verdict& verdict, const std::string& op) {
-  const auto rank = verdict.rank ? std::optional(static_cast<int>(*verdict.rank)) : std::nullopt;
-  return {.rank = rank, .op = op, .steps = verdict.steps};
+  return {.rank = verdict.rank, .op = op, .steps = verdict.steps};
 }
 
 /// All that is done with one case; runs in a process of its own.
