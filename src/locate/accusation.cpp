@@ -23,8 +23,8 @@ class Amends {
   std::vector<uint32_t> Steps() const {
     std::vector<uint32_t> steps;
     for (const uint32_t s : accusation_.steps) {
-      const bool mine = s < scene_.trees.steps.size() &&
-                        (!accusation_.rank || scene_.trees.steps[s].rank == accusation_.rank);
+      const bool mine =
+          s < scene_.trees.steps.size() && (!accusation_.rank || scene_.trees.steps[s].rank == accusation_.rank);
       if (mine && scene_.normals[s].expected.size() == scene_.profiles[s].slots.size()) steps.push_back(s);
     }
     return steps;
@@ -57,25 +57,22 @@ class Amends {
     const trace::Step& step = scene_.trees.steps[s];
     const StepProfile& profile = scene_.profiles[s];
     const StepNormal& normal = scene_.normals[s];
-    AmendThreads(step.process, step.begin - profile.gap, step.begin, Share(normal.expected_gap, profile.gap));
+    AmendThreads(step, step.begin - profile.gap, step.begin, Share(normal.expected_gap, profile.gap));
     for (size_t k = 0; k < profile.slots.size(); ++k) {
       const Slot& slot = profile.slots[k];
       if (slot.key.kind == SlotKey::Kind::kHost) {
         const Nanos more = std::max<Nanos>(0, slot.cost - normal.expected[k]);
         if (static_cast<double>(more) < kLeast * static_cast<double>(step.duration())) continue;
-        AmendThreads(step.process, slot.begin, slot.begin + slot.largest, Share(slot.largest - more, slot.largest));
+        AmendThreads(step, slot.begin, slot.begin + slot.largest, Share(slot.largest - more, slot.largest));
       } else if (slot.key.kind != SlotKey::Kind::kGap && slot.span != kNoSpan) {
         changes_.spans.push_back({trace::SpanRow(slot.span), Share(normal.expected_total[k], slot.total)});
       }
     }
   }
 
-  void AmendThreads(trace::ProcessRow process, Nanos begin, Nanos end, double factor) {
-    const auto& tracks = scene_.store.tracks;
-    for (uint32_t t = 0; factor < 1 && t < tracks.size(); ++t) {
-      if (tracks[t].process == process && !tracks[t].is_stream)
-        changes_.times.push_back({trace::TrackRow(t), begin, end, factor});
-    }
+  void AmendThreads(const trace::Step& step, Nanos begin, Nanos end, double factor) {
+    if (factor >= 1 || !step.span.valid()) return;
+    ScaleStanding(scene_.store, scene_.store.spans.track[step.span.value()], begin, end, factor, changes_);
   }
 
   const Scene& scene_;
@@ -91,18 +88,24 @@ std::optional<double> Restored(const Scene& scene, const JobSteps& job, const Ac
   const Changes changes = amends.Make();
   if (steps.empty() || Empty(changes)) return {};
   std::map<trace::ProcessRow, std::vector<double>> calm;
-  std::optional<Nanos> excess;
+  std::vector<std::pair<uint32_t, Nanos>> longer;
+  Nanos excess = 0;
+  bool told = false;
   for (const uint32_t s : steps) {
     const trace::ProcessRow process = scene.trees.steps[s].process;
     if (!calm.contains(process)) calm[process] = job.Calm(process, accused);
-    if (const auto more = job.Excess(s, calm[process])) excess = excess.value_or(0) + *more;
+    const auto more = job.Excess(s, calm[process]);
+    told |= more.has_value();
+    if (more.value_or(0) <= 0) continue;
+    longer.emplace_back(s, *more);
+    excess += *more;
   }
-  if (!excess) return {};
-  if (*excess <= 0) return 0;
+  if (!told) return {};
+  if (excess <= 0) return 0;
   const JobSteps::Steps after = job.After(changes);
-  Nanos saved = 0;
-  for (const uint32_t s : steps) saved += job.Saved(s, after);
-  return Share(saved, *excess);
+  Nanos saved = 0;  // in each step at most what it is too long: jitter of the others pays for nothing
+  for (const auto& [s, more] : longer) saved += std::clamp<Nanos>(job.Saved(s, after), 0, more);
+  return static_cast<double>(saved) / static_cast<double>(excess);
 }
 
 }  // namespace
@@ -110,7 +113,8 @@ std::optional<double> Restored(const Scene& scene, const JobSteps& job, const Ac
 std::vector<std::optional<double>> RestoredShares(const trace::Store& store, const trace::Trees& trees,
                                                   const std::vector<Accusation>& accusations) {
   std::vector<std::optional<double>> out;
-  if (accusations.empty()) return out;
+  if (std::all_of(accusations.begin(), accusations.end(), [](const Accusation& a) { return a.steps.empty(); }))
+    return std::vector<std::optional<double>>(accusations.size());
   const Measured measured(store, trees);
   const JobSteps job(measured.scene);
   for (const Accusation& accusation : accusations) out.push_back(Restored(measured.scene, job, accusation));

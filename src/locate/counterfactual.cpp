@@ -118,16 +118,11 @@ class Repair {
     Scale(lane, slot.begin, slot.begin + piece, Share(piece - most, piece));
   }
 
-  /// A process that stands still does so with all of its threads.
   void Scale(trace::SpanRow lane, Nanos begin, Nanos end, double factor) {
     if (!lane.valid()) return;
-    const trace::TrackRow own = scene_.store.spans.track[lane.value()];
-    const auto& tracks = scene_.store.tracks;
-    for (uint32_t t = 0; t < tracks.size(); ++t) {
-      const bool stood =
-          claim_.trouble == Trouble::kPause && !tracks[t].is_stream && tracks[t].process == tracks[own.value()].process;
-      if (stood || t == own.value()) changes_.times.push_back({trace::TrackRow(t), begin, end, factor});
-    }
+    const trace::TrackRow track = scene_.store.spans.track[lane.value()];
+    if (claim_.trouble == Trouble::kPause) return ScaleStanding(scene_.store, track, begin, end, factor, changes_);
+    changes_.times.push_back({track, begin, end, factor});
   }
 
   const Scene& scene_;

@@ -13,6 +13,21 @@ bool Empty(const retime::Changes& changes) {
   return changes.spans.empty() && changes.times.empty() && changes.transfers.empty();
 }
 
+void ScaleStanding(const trace::Store& store, trace::TrackRow track, Nanos begin, Nanos end, double factor,
+                   retime::Changes& changes) {
+  const Nanos most = begin + (end - begin) / 10 * 9;
+  for (uint32_t t = 0; t < store.tracks.size(); ++t) {
+    const trace::Track& other = store.tracks[t];
+    if (t != track.value()) {
+      if (other.is_stream || other.process != store.tracks[track.value()].process) continue;
+      const auto first = store.spans.begin.begin() + other.first_span;
+      const auto next = std::upper_bound(first, first + other.span_count, begin);
+      if (next != first + other.span_count && *next < most) continue;
+    }
+    changes.times.push_back({trace::TrackRow(t), begin, end, factor});
+  }
+}
+
 JobSteps::JobSteps(const Scene& scene) : scene_(scene), graph_(retime::BuildGraph(scene.store, scene.trees)) {
   for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
     const trace::Step& step = scene.trees.steps[s];

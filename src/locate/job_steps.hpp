@@ -10,11 +10,17 @@
 
 namespace teller::locate {
 
-/// Of a time, the share that is left after a repair: 0..1; 1 where there is nothing to repair.
+/// What a repair leaves of a time, 0..1; 1 where there is nothing to repair.
 double Share(Nanos part, Nanos whole);
 
 /// True when nothing would be repaired.
 bool Empty(const retime::Changes& changes);
+
+/// Changes what a thread does by itself between two times, and with it the threads of its process that stood still
+/// meanwhile: began nothing in the first nine tenths. A process that is stopped is so with all of its threads; what
+/// others computed meanwhile is not what is repaired.
+void ScaleStanding(const trace::Store& store, trace::TrackRow track, Nanos begin, Nanos end, double factor,
+                   retime::Changes& changes);
 
 /// The steps of the job, re-timed. A step of the job is over when the last of the ranks that take it has done it, so
 /// repairing a rank that another one would have been waited for anyway saves nothing.
@@ -24,9 +30,7 @@ class JobSteps {
 
   explicit JobSteps(const Scene& scene);
 
-  /// The steps after changes of the run; `Recorded` without any.
   Steps After(const retime::Changes& changes) const;
-  const Steps& Recorded() const { return recorded_; }
 
   /// By how much step `s` of the trees, with the gap before it, is shorter than recorded.
   Nanos Saved(uint32_t s, const Steps& after) const;

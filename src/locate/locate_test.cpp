@@ -264,6 +264,23 @@ TEST(Accusation, OnlyRepairingTheCulpritMakesTheStepNormal) {
   }
 }
 
+TEST(Accusation, JitterOfManyFlaggedStepsPaysForNothing) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    Plan plan;
+    plan.noise = 0.3;
+    plan.slow_rank = 1;
+    plan.slow_layer = 3;
+    plan.factor = 20;
+    plan.steps = 40;
+    Simulation run(plan, seed);
+    std::vector<uint32_t> steps(30);  // the last twenty are slow
+    std::iota(steps.begin(), steps.end(), 10u);
+    EXPECT_GT(run.Restored({1, "aten::mm", steps}).value_or(0), 0.6) << seed;
+    EXPECT_LT(run.Restored({1, "aten::add", steps}).value_or(1), 0.2) << seed;
+    EXPECT_LT(run.Restored({0, "", steps}).value_or(1), 0.3) << seed;
+  }
+}
+
 TEST(Accusation, ANormalStepHasNothingToSave) {
   Plan plan;
   plan.noise = 0.05;

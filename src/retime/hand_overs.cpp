@@ -169,10 +169,11 @@ class HandOverBuilder {
     for (const Found& found : found_) {
       const Nanos latency =
           found.kind == Latency::kStay ? found.latency : typical[{ProcessOf(LaneOf(found.at)), found.kind}];
-      const bool wakes = found.kind == Latency::kWake || found.kind == Latency::kStay;
+      // The first point of a lane has no time of its own.
+      const bool first = graph_.lanes[LaneOf(found.at)].first == found.at;
+      const bool wakes = !first && (found.kind == Latency::kWake || found.kind == Latency::kStay);
       // Where the time since the lane's last point is no longer than that, the lane was busy rather than waiting.
-      if (graph_.lanes[LaneOf(found.at)].first != found.at)
-        graph_.own[found.at] = std::min(graph_.own[found.at], latency);
+      if (!first) graph_.own[found.at] = std::min(graph_.own[found.at], latency);
       graph_.waits.push_back(
           {found.at, graph_.points[found.source], wakes ? 0 : latency, DependencyKind::kHandOver, wakes});
     }
@@ -209,9 +210,15 @@ class HandOverBuilder {
         if (it == known.begin()) continue;
         const uint32_t call = *--it;
         if (begin - At(call) > kLongestQueue || LaneOf(call) == LaneOf(at)) continue;
-        // An idle worker picks its work up at once: if it did not, something kept it.
-        const Nanos latency = begin - At(call);
-        Start(at, call, latency, latency > kLongestPickUp ? Latency::kStay : Latency::kQueue);
+        // An idle worker picks its work up at once: if it did not, something kept it. What the call did before it
+        // handed the work over is its own, where it was over by then.
+        const uint32_t over = graph_.position[EndOf(SpanOf(graph_.points[call]))];
+        const uint32_t since = At(over) <= begin ? over : call;
+        if (begin - At(since) > kLongestPickUp) {
+          Start(at, since, begin - At(since), Latency::kStay);
+        } else {
+          Start(at, call, begin - At(call), Latency::kQueue);
+        }
       }
     }
   }

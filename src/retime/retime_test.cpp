@@ -297,6 +297,21 @@ TEST(Retime, WhatKeptAWorkerFromItsWorkIsItsOwnTime) {
   EXPECT_NEAR(length(r, Replay(r.store, r.trees, graph, changes)), usual, 1e6);
 }
 
+TEST(Retime, AWorkersFirstCollectiveBeginsAsLateAsItDid) {
+  Recording r;
+  for (int rank = 0; rank < 2; ++rank) {
+    const uint32_t process = r.Process(rank);
+    const uint32_t main = r.Track(process, false);
+    const uint32_t worker = r.Track(process, false);
+    r.Span(main, SpanKind::kOp, "c10d::allreduce_", base::kSecond, 50 * kUs);
+    r.Span(worker, SpanKind::kAnnotation, "gloo:all_reduce", base::kSecond + 40'000 * kUs, 300 * kUs);
+  }
+  r.Finish();
+  const Graph graph = BuildGraph(r.store, r.trees);
+  EXPECT_NEAR(static_cast<double>(Replay(r.store, r.trees, graph).begin(r.Find("gloo:all_reduce")) - base::kSecond),
+              40e6, 1e6);
+}
+
 TEST(Retime, DependenciesThatContradictEachOtherAreCutAndCounted) {
   Recording r;
   const uint32_t p = r.Process(0);

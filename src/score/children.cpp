@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <map>
 
@@ -15,6 +16,8 @@
 namespace teller::score {
 
 namespace {
+
+constexpr int kThrew = 3;
 
 base::Error NoProcess(const char* what) {
   return {.code = base::Code::kUnreadable,
@@ -27,7 +30,14 @@ base::Error NoProcess(const char* what) {
     const rlimit limit{.rlim_cur = limits.memory, .rlim_max = limits.memory};
     setrlimit(RLIMIT_AS, &limit);
   }
-  _exit(work(i));
+  // Nothing may unwind into the frames of the parent: they would clean up what is the parent's.
+  int status = kThrew;
+  try {
+    status = work(i);
+  } catch (...) {
+    // Said by the status.
+  }
+  _exit(status);
 }
 
 }  // namespace
@@ -58,6 +68,13 @@ base::Result<std::vector<int>> InChildren(size_t count, const ChildLimits& limit
     running.erase(it);
   }
   return statuses;
+}
+
+std::string EndText(int status, const ChildLimits& limits) {
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return fmt::format("took longer than {} s", limits.timeout_s);
+  if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
+  if (WEXITSTATUS(status) == kThrew) return "not enough memory, or a failure that it did not expect";
+  return WEXITSTATUS(status) == 0 ? "" : fmt::format("ended with status {}", WEXITSTATUS(status));
 }
 
 }  // namespace teller::score

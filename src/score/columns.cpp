@@ -81,4 +81,8 @@ std::string IntervalText(const Figure& figure) {
   return fmt::format("{:.2f}-{:.2f}", *figure.interval.low, *figure.interval.high);
 }
 
+std::string ShareText(size_t part, size_t whole) {
+  return whole == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(part) / static_cast<double>(whole));
+}
+
 }  // namespace teller::score

@@ -32,4 +32,7 @@ std::string ValueText(const Figure& figure);
 /// "0.88-0.97"; empty when there is no interval.
 std::string IntervalText(const Figure& figure);
 
+/// "0.93" for 93 of 100; "-" of none.
+std::string ShareText(size_t part, size_t whole);
+
 }  // namespace teller::score

@@ -6,10 +6,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
-  return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
-}
-
 /// A second name of a symbolic link would be one more link, with the origin's name in it.
 bool HasSymlink(const fs::path& folder) {
   std::error_code error;
@@ -21,6 +17,10 @@ bool HasSymlink(const fs::path& folder) {
 }
 
 }  // namespace
+
+base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
+  return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
+}
 
 bool IsTruthFile(const std::string& name) {
   return name == "label.json" || name == "evidence.json" || name == "requests.jsonl" || name == "README.md";

@@ -2,10 +2,13 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "base/status.hpp"
 
 namespace teller::score {
+
+base::Error CannotWrite(const std::filesystem::path& path, const std::error_code& error);
 
 /// True for what belongs to a case but is no input: label, evidence, client truth, remarks.
 bool IsTruthFile(const std::string& name);

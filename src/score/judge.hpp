@@ -24,11 +24,12 @@ struct JudgedCandidate {
 };
 
 /// What re-timing says of an answer's first candidate: of the time by which its steps are longer than normal, the share
-/// that putting the accused at its normal time would save. None where that could not be told.
+/// that putting the accused at its normal time would save. No share where that could not be told.
 struct Retested {
-  bool asked = false;          ///< there is a verdict, and it was to be tested
-  std::optional<double> rank;  ///< the rank (the process of a run without ranks) with all that it does by itself
-  std::optional<double> op;    ///< the operator that it names
+  bool asked_rank = false;     ///< the answer names a rank, and that was tested
+  bool asked_op = false;       ///< it names an operator, and that was tested
+  std::optional<double> rank;  ///< with all that it does by itself
+  std::optional<double> op;
 };
 
 /// How good one answer to one case is. Members that the label does not decide are absent.

@@ -1,14 +1,11 @@
 #include "score/prepare.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
@@ -27,10 +24,6 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-base::Error CannotWrite(const fs::path& path, const std::error_code& error) {
-  return {.code = base::Code::kUnreadable, .message = "cannot be written: " + error.message(), .path = path.string()};
-}
 
 std::string FeaturesPath(const std::string& work, const std::string& name) {
   return (fs::path(work) / "features" / (name + ".jsonl")).string();
@@ -104,15 +97,11 @@ std::string WrittenProblem(const PrepareOptions& options, const std::string& nam
   return text;
 }
 
-std::string ProblemOf(int status, const PrepareOptions& options, const std::string& name) {
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-    return fmt::format("took longer than {} s", options.timeout_s);
-  if (WIFSIGNALED(status)) return fmt::format("died of signal {}", WTERMSIG(status));
-  const std::string text = WrittenProblem(options, name);
-  if (text.empty() && WIFEXITED(status) && WEXITSTATUS(status) == kUnsaid)
+std::string ProblemOf(int status, const ChildLimits& limits, const std::string& written) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) != 0 && !written.empty()) return written;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kUnsaid)
     return "what came of it cannot be written: no space, or no permission";
-  return text.empty() ? fmt::format("ended with status {}", WEXITSTATUS(status)) : text;
+  return EndText(status, limits);
 }
 
 /// The steps at the beginning of a features file.
@@ -164,7 +153,7 @@ base::Result<std::vector<Prepared>> PrepareCases(const std::vector<Truth>& cases
   std::vector<Prepared> out(cases.size());
   for (size_t i = 0; i < out.size(); ++i) {
     out[i].name = names[i];
-    out[i].problem = ProblemOf((*statuses)[i], options, names[i]);
+    out[i].problem = ProblemOf((*statuses)[i], limits, WrittenProblem(options, names[i]));
   }
   for (Prepared& prepared : out) prepared.steps = ReadSteps(FeaturesPath(options.work, prepared.name));
   return out;

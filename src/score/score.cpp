@@ -267,7 +267,7 @@ class Scorer {
     std::vector<size_t> places;  // in `asked`
     for (size_t k = 0; k < scores_.asked.size(); ++k) {
       const uint32_t i = scores_.asked[k];
-      if (!scores_.cases[i].label.is_fault) continue;
+      if (!scores_.cases[i].label.is_fault || !prepared_[i].problem.empty()) continue;
       Accused one{.truth = &scores_.cases[i], .name = scores_.names[i], .verdicts = {}};
       for (const MethodScore& score : scores_.methods) {
         const auto answer = AnswerTo(score, i);
@@ -277,15 +277,18 @@ class Scorer {
       places.push_back(k);
       accused.push_back(std::move(one));
     }
-    const ChildLimits limits{
-        .workers = scores_.options.workers, .timeout_s = scores_.options.timeout_s, .memory = scores_.options.memory};
+    const ChildLimits limits{.workers = scores_.options.workers,
+                             .timeout_s = scores_.options.timeout_s * static_cast<unsigned>(scores_.methods.size()),
+                             .memory = scores_.options.memory};
     const auto tested = Retest(accused, (fs::path(Work()) / "retests").string(), limits);
     if (!tested) return tested.error();
     for (size_t a = 0; a < accused.size(); ++a) {
       for (size_t m = 0; m < scores_.methods.size(); ++m)
-        scores_.methods[m].judged[places[a]].retested = (*tested)[a][m];
+        scores_.methods[m].judged[places[a]].retested = (*tested)[a].verdicts[m];
+      if (!(*tested)[a].problem.empty())
+        scores_.untested.push_back(fmt::format("{}: {}", accused[a].truth->folder, (*tested)[a].problem));
     }
-    say_(fmt::format("verdicts about {} cases tested in {:.1f} s", accused.size(),
+    say_(fmt::format("verdicts about {} cases re-timed in {:.1f} s", accused.size(),
                      static_cast<double>(Since(begin)) / 1e9));
     return {};
   }
@@ -308,7 +311,9 @@ class Scorer {
 
   void CompareAll() {
     std::vector<const std::vector<Judged>*> methods;
-    for (const MethodScore& score : scores_.methods) methods.push_back(&score.judged);
+    for (const MethodScore& score : scores_.methods) {
+      if (!score.method.command.empty()) methods.push_back(&score.judged);
+    }
     scores_.confirmed = CompareRetests(Truths(), methods, Tables());
   }
 
@@ -343,6 +348,7 @@ std::string LostText(const Scores& scores) {
   const auto add = [&](const std::string& what) { text += (text.empty() ? "" : "; ") + what; };
   if (!scores.problems.empty())
     add(fmt::format("{} of {} cases not read", scores.problems.size(), scores.cases.size()));
+  if (!scores.untested.empty()) add(fmt::format("verdicts about {} cases not tested", scores.untested.size()));
   for (const MethodScore& method : scores.methods) {
     if (method.unanswered > 0) {
       add(fmt::format("{} gave no answer to {} of {} cases", method.method.name, method.unanswered,

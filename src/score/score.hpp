@@ -47,10 +47,11 @@ struct Scores {
   std::vector<Truth> cases;
   std::vector<std::string> names;     ///< neutral ones
   std::vector<std::string> problems;  ///< cases that could not be read: "case: why"
+  std::vector<std::string> untested;  ///< cases of which verdicts were to be tested and could not: the same
   std::vector<Fold> folds;
   std::vector<uint32_t> asked;  ///< cases that some fold asks, in order
   std::vector<MethodScore> methods;
-  std::vector<Confirmed> confirmed;  ///< of all methods together; empty unless verdicts are tested
+  std::vector<Confirmed> confirmed;  ///< of all outside methods together; empty unless verdicts are tested
   int64_t wall_ns = 0;
   int64_t prepare_ns = 0;  ///< of these, copying, reading and, where asked, TELLER's own answers
 };

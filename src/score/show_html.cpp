@@ -184,29 +184,34 @@ std::string LossesOf(const MethodScore& method) {
   return text + "</table>\n";
 }
 
-std::string Share(size_t right, size_t all) {
-  return all == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(right) / static_cast<double>(all));
-}
-
 /// Verdicts by what the method itself says that a repair would save, and by what re-timing says of them.
 std::string TestedVerdicts(const Scores& scores) {
   std::string rows;
-  const auto add = [&](const std::string& method, const std::string& test, size_t verdicts, size_t right) {
+  const auto add = [&](const std::string& method, const std::string& test, size_t verdicts, size_t right,
+                       const Interval95& interval) {
     if (verdicts == 0) return;
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", Escaped(method), Escaped(test),
-                        verdicts, Share(right, verdicts));
+    const std::string range = interval.low && interval.high
+                                  ? fmt::format(" <small>{:.2f}-{:.2f}</small>", *interval.low, *interval.high)
+                                  : "";
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}{}</td></tr>\n", Escaped(method), Escaped(test),
+                        verdicts, ShareText(right, verdicts), range);
+  };
+  const auto retimed = [&](const std::string& method, const std::vector<Confirmed>& confirmed) {
+    for (const Confirmed& c : confirmed)
+      add(method, "re-timed, " + c.view + ", " + c.group, c.verdicts, c.right, c.interval);
   };
   for (const MethodScore& m : scores.methods) {
+    const bool says = std::any_of(m.necessity.begin(), m.necessity.end(),
+                                  [](const Necessity& n) { return n.group != kNotComputed && n.verdicts > 0; });
     for (const Necessity& n : m.necessity) {
-      if (&n != &m.necessity.back()) add(m.method.name, n.group, n.verdicts, n.right);
+      if (says) add(m.method.name, n.group, n.verdicts, n.right, n.right_interval);
     }
-    for (const Confirmed& c : m.confirmed)
-      add(m.method.name, "re-timed, " + c.view + ", " + c.group, c.verdicts, c.right);
+    retimed(m.method.name, m.confirmed);
   }
-  for (const Confirmed& c : scores.confirmed) add("all", "re-timed, " + c.view + ", " + c.group, c.verdicts, c.right);
+  retimed("all methods but teller", scores.confirmed);
   if (rows.empty()) return {};
-  return "<h2>Would the repair help?</h2>\n<table><tr><th>method</th><th>share "
-         "saved</th><th>verdicts</th><th>right</th></tr>\n" +
+  return "<h2>Would the repair help?</h2>\n<table><tr><th>method</th><th>share saved</th><th>verdicts</th>"
+         "<th>right</th></tr>\n" +
          rows + "</table>\n";
 }
 

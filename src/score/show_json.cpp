@@ -37,6 +37,8 @@ Json ToJson(const Judged& j) {
           {"process_place", OrNull(j.process_place)},
           {"line_place", OrNull(j.line_place)},
           {"saved_share", j.candidates.empty() ? Json(nullptr) : OrNull(j.candidates.front().saved_share)},
+          {"retested_rank", j.retested.asked_rank},
+          {"retested_op", j.retested.asked_op},
           {"restored_rank", OrNull(j.retested.rank)},
           {"restored_op", OrNull(j.retested.op)},
           {"right", j.right},
@@ -129,19 +131,13 @@ Json ScoresToJson(const Scores& scores) {
                      {"counts", !truth.label.is_fault || truth.expected()},
                      {"answers", std::move(answers)}});
   }
-  return {{"schema", "teller.scores/1"},
-          {"teller", report::kVersion},
-          {"seed", scores.options.seed},
-          {"resamples", scores.options.resamples},
-          {"split", scores.options.split},
-          {"shuffled_labels", scores.options.shuffle_labels},
-          {"cases_read", scores.cases.size()},
-          {"problems", scores.problems},
-          {"wall_ns", scores.wall_ns},
-          {"prepare_ns", scores.prepare_ns},
-          {"folds", std::move(folds)},
-          {"methods", std::move(methods)},
-          {"confirmed", ToJson(scores.confirmed)},
+  return {{"schema", "teller.scores/1"},       {"teller", report::kVersion},
+          {"seed", scores.options.seed},       {"resamples", scores.options.resamples},
+          {"split", scores.options.split},     {"shuffled_labels", scores.options.shuffle_labels},
+          {"cases_read", scores.cases.size()}, {"problems", scores.problems},
+          {"untested", scores.untested},       {"wall_ns", scores.wall_ns},
+          {"prepare_ns", scores.prepare_ns},   {"folds", std::move(folds)},
+          {"methods", std::move(methods)},     {"confirmed", ToJson(scores.confirmed)},
           {"cases", std::move(cases)}};
 }
 

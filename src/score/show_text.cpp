@@ -59,6 +59,8 @@ std::string Head(const Scores& scores) {
     }
   }
   for (const std::string& problem : scores.problems) text += "not read: " + report::Printable(problem) + "\n";
+  for (const std::string& problem : scores.untested)
+    text += "verdicts not tested: " + report::Printable(problem) + "\n";
   for (const MethodScore& method : scores.methods) {
     if (method.unanswered > 0)
       text +=
@@ -95,10 +97,6 @@ std::string Interval(const Interval95& interval) {
   return interval.low && interval.high ? fmt::format("{:.2f}-{:.2f}", *interval.low, *interval.high) : "-";
 }
 
-std::string Share(size_t part, size_t whole) {
-  return whole == 0 ? "-" : fmt::format("{:.2f}", static_cast<double>(part) / static_cast<double>(whole));
-}
-
 std::string NecessityText(const MethodScore& method) {
   if (std::all_of(method.necessity.begin(), method.necessity.end() - 1,
                   [](const Necessity& n) { return n.verdicts == 0; }))
@@ -106,9 +104,9 @@ std::string NecessityText(const MethodScore& method) {
   Rows rows{{method.method.name + ": would the repair have helped", "verdicts", "all right", "", "place right", "",
              "candidates", "place right"}};
   for (const Necessity& n : method.necessity) {
-    rows.push_back({n.group, std::to_string(n.verdicts), Share(n.right, n.verdicts), Interval(n.right_interval),
-                    Share(n.right_place, n.verdicts), Interval(n.place_interval), std::to_string(n.candidates),
-                    Share(n.candidates_right, n.candidates)});
+    rows.push_back({n.group, std::to_string(n.verdicts), ShareText(n.right, n.verdicts), Interval(n.right_interval),
+                    ShareText(n.right_place, n.verdicts), Interval(n.place_interval), std::to_string(n.candidates),
+                    ShareText(n.candidates_right, n.candidates)});
   }
   return Aligned(rows);
 }
@@ -119,7 +117,7 @@ std::string ConfirmedText(const std::string& who, const std::vector<Confirmed>& 
   for (const Confirmed& c : confirmed) {
     const std::string what = c.view == "horizontal" ? "rank" : "operator";
     rows.push_back({fmt::format("{} ({}), {}", c.view, what, c.group), std::to_string(c.verdicts),
-                    Share(c.right, c.verdicts), Interval(c.interval)});
+                    ShareText(c.right, c.verdicts), Interval(c.interval)});
   }
   return Aligned(rows);
 }
@@ -159,7 +157,7 @@ std::string ScoresToText(const Scores& scores) {
   text += Groups(scores);
   for (const MethodScore& method : scores.methods)
     text += NecessityText(method) + ConfirmedText(method.method.name, method.confirmed);
-  if (scores.methods.size() > 1) text += ConfirmedText("all methods", scores.confirmed);
+  text += ConfirmedText("all methods but teller", scores.confirmed);
   // Of many methods the losses of the first, which is the one to improve, are enough; the JSON has all.
   if (!scores.methods.empty()) text += LossText(scores.methods.front());
   return text;

@@ -281,7 +281,7 @@ std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths,
                                         const TableOptions& options) {
   std::vector<Necessity> out{{.group = fmt::format("saved_share >= {}", kNecessary)},
                              {.group = fmt::format("saved_share < {}", kNecessary)},
-                             {.group = "not computed"}};
+                             {.group = std::string(kNotComputed)}};
   std::vector<std::vector<std::pair<bool, bool>>> verdicts(out.size());
   const auto group = [](const std::optional<double>& saved) -> size_t {
     return !saved ? 2 : *saved >= kNecessary ? 0 : 1;
@@ -335,9 +335,11 @@ std::vector<Confirmed> CompareRetests(const std::vector<const Truth*>& truths,
   for (const auto* judged : methods) {
     for (size_t i = 0; i < truths.size(); ++i) {
       const Judged& j = (*judged)[i];
-      if (!Counts(*truths[i]) || !truths[i]->label.is_fault || !j.retested.asked) continue;
-      if (j.rank_place) rows[group(j.retested.rank)].push_back({i, *j.rank_place == 1});
-      if (j.op_place) rows[kGroupsOfView + group(j.retested.op)].push_back({i, *j.op_place == 1});
+      if (!Counts(*truths[i]) || !truths[i]->label.is_fault) continue;
+      const bool right_rank = !j.rank_place || *j.rank_place == 1;
+      if (j.rank_place && j.retested.asked_rank) rows[group(j.retested.rank)].push_back({i, right_rank});
+      if (j.op_place && j.retested.asked_op)
+        rows[kGroupsOfView + group(j.retested.op)].push_back({i, *j.op_place == 1 && right_rank});
     }
   }
   std::vector<Confirmed> out;

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "score/judge.hpp"
@@ -73,6 +74,7 @@ struct Necessity {
   Interval95 place_interval;
 };
 inline constexpr double kNecessary = 0.3;
+inline constexpr std::string_view kNotComputed = "not computed";
 std::vector<Necessity> CompareNecessity(const std::vector<const Truth*>& truths, const std::vector<Judged>& judged,
                                         const TableOptions& options);
 
@@ -83,7 +85,7 @@ struct Confirmed {
   std::string view;
   std::string group;  ///< ">= 0.3", "< 0.3", "not told"
   size_t verdicts = 0;
-  size_t right = 0;     ///< the rank, or the operator, is a right one
+  size_t right = 0;     ///< the rank is a right one; the operator is, and its rank where ranks tell anything
   Interval95 interval;  ///< bootstrap over cases
 };
 /// Of one method or of several together; each entry of `methods` is parallel to `truths`. Empty where nothing was
