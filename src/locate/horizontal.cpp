@@ -182,6 +182,28 @@ class SlowCollectives {
     return hits.size() > 1 && lost >= kFewestLost && count >= kFewestSlow && longest <= kOne * sum;
   }
 
+  /// True when most of the process's own that held up these steps took as long as Linux waits, at least, before it
+  /// sends again what nobody acknowledged: 200 ms (RFC 6298 without its second). No busy host makes equal stops like
+  /// that.
+  bool WaitedToSendAgain(const trace::Trees& trees, uint32_t process, const std::vector<TransferHit>& hits) const {
+    constexpr Nanos kTimeout = 200 * base::kMilli;
+    constexpr Nanos kLate = 25 * base::kMilli;
+    constexpr size_t kFewest = 3;
+    const auto found = of_.find(process);
+    if (found == of_.end()) return false;
+    size_t held = 0;
+    size_t equal = 0;
+    for (const TransferHit& hit : hits) {
+      const trace::Step& step = trees.steps[hit.step];
+      for (auto it = std::lower_bound(found->second.begin(), found->second.end(), std::pair(step.begin, Nanos{0}));
+           it != found->second.end() && it->first < step.end; ++it) {
+        held += it->second >= kTimeout / 2;
+        equal += it->second >= kTimeout && it->second <= kTimeout + kLate;
+      }
+    }
+    return equal >= kFewest && 2 * equal > held;
+  }
+
  private:
   std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> of_;  ///< process -> its arrival, length; in order
 };
@@ -215,6 +237,7 @@ TransferHits FindTransferHits(const Scene& scene) {
     const std::vector<TransferHit>& list = entry.second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
+    if (slow.WaitedToSendAgain(scene.trees, entry.first, list)) return false;
     return (list.size() < kFewestSteps && !slow.AreMany(scene.trees, entry.first, list)) || 2 * list.size() < window;
   });
   return hits;

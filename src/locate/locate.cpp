@@ -43,7 +43,7 @@ using trace::VerdictStatus;
 
 constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
 constexpr size_t kMostReplays = 32;     // to tell which gaps are another stage's doing
-constexpr double kNotTested = 0.05;     // chance that is given to a gap of which nobody knows
+constexpr double kDoubted = 0.05;       // chance that is given to claims that re-timing does not confirm
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -110,12 +110,19 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
   for (size_t i = 0; i < by_loss.size(); ++i) {
     const auto& test = tests[by_loss[i]];
     Hypothesis& claim = claims[places[by_loss[i]]];
-    if (i >= kMostReplays) claim.false_alarm = std::max({claim.false_alarm, kNotTested, false_alarms});
+    if (i >= kMostReplays) claim.false_alarm = std::max({claim.false_alarm, kDoubted, false_alarms});
     echo[places[by_loss[i]]] =
         test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
   }
   size_t next = 0;
   std::erase_if(claims, [&](const Hypothesis&) { return echo[next++]; });
+}
+
+/// An operator that several ranks are compared for and whose repair would hardly help is slow beside what the job waits
+/// for: no cause. In one process all that is slow is waited for.
+bool IsRejected(const Hypothesis& claim, const std::optional<Counterfactual>& test) {
+  return claim.trouble == Trouble::kSlowOperator && test && test->lost > 0 &&
+         static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
 }
 
 /// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
@@ -212,6 +219,11 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
+    if (IsRejected(claims[c], tests[c])) {
+      claims[c].false_alarm = std::max({claims[c].false_alarm, kDoubted, options.false_alarms});
+      unproved.Note({claims[c]}, options.false_alarms);
+      continue;
+    }
     diagnosis.findings.push_back(Explain(scene, claims[c], tests[c]));
     AddLogEvidence(store, trees, diagnosis.findings.back());
   }

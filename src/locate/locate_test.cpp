@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <sstream>
 
@@ -41,7 +42,8 @@ struct Plan {
   int slow_sender = -1;   ///< ring: from the middle on, what this rank sends to the next one takes `hop` longer a part
   bool both_ways = false;  ///< ring: what it receives too
   Nanos hop = 0;
-  Nanos clock_skew = 0;  ///< of the last rank
+  Nanos clock_skew = 0;         ///< of the last rank
+  std::map<int, Nanos> stalls;  ///< by step: added to the transfer of one layer
 };
 
 /// Builds the store of such a run as ingest would leave it: per rank a main thread with a step mark and operators, and
@@ -143,7 +145,8 @@ class Simulation {
         if (plan_.small_factor > 0) Op(r, s, layer, "aten::silu", 30, size);
         last = std::max(last, clock_[r]);
       }
-      const Nanos end = last + static_cast<Nanos>(400'000 * Noise()) + (InFault(s) ? plan_.transfer : 0);
+      const Nanos end = last + static_cast<Nanos>(400'000 * Noise()) + (InFault(s) ? plan_.transfer : 0) +
+                        (layer == 2 && plan_.stalls.contains(s) ? plan_.stalls.at(s) : 0);
       const std::vector<Nanos> ends = plan_.ring ? RingEnds(s) : std::vector<Nanos>(clock_.size(), end);
       for (size_t r = 0; r < clock_.size(); ++r) {
         const Nanos leave = ends[r] + static_cast<Nanos>(10'000 * rng_.Unit());
@@ -242,6 +245,24 @@ TEST(Locate, AWaitingRankIsNeverTheCulprit) {
     EXPECT_EQ(diagnosis.findings.front().fault, FaultClass::kRuntimePause) << seed;
     EXPECT_GT(diagnosis.findings.front().saved_share.value_or(0), 0.8) << seed;
   }
+}
+
+TEST(Locate, StopsAsLongAsASenderWaitsForAnAnswerAreALinks) {
+  size_t found = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Plan plan;
+    plan.steps = 60;
+    plan.noise = 0.05;
+    plan.preempted = 0;
+    for (const int step : {30, 34, 41, 47}) plan.stalls[step] = 203 * base::kMilli;
+    const auto lossy = Simulation(plan, seed).Diagnose();
+    found += !lossy.findings.empty() && lossy.findings.front().fault == FaultClass::kNetLinkFault;
+    plan.stalls = {
+        {30, 140 * base::kMilli}, {34, 260 * base::kMilli}, {41, 180 * base::kMilli}, {47, 310 * base::kMilli}};
+    const auto other = Simulation(plan, seed).Diagnose();
+    for (const auto& finding : other.findings) EXPECT_NE(finding.fault, FaultClass::kNetLinkFault) << seed;
+  }
+  EXPECT_GE(found, 19u);
 }
 
 TEST(Accusation, OnlyRepairingTheCulpritMakesTheStepNormal) {
