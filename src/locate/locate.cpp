@@ -118,11 +118,15 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
   std::erase_if(claims, [&](const Hypothesis&) { return echo[next++]; });
 }
 
-/// An operator that several ranks are compared for and whose repair would hardly help is slow beside what the job waits
-/// for: no cause. In one process all that is slow is waited for.
-bool IsRejected(const Hypothesis& claim, const std::optional<Counterfactual>& test) {
-  return claim.trouble == Trouble::kSlowOperator && test && test->lost > 0 &&
-         static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+/// An operator of the host whose repair would hardly help is slow beside what the job waits for: no cause. Not so a
+/// kernel: what makes one slower does so on all ranks, and repairing one of them alone says nothing.
+bool IsRejected(const Scene& scene, const Hypothesis& claim, const std::optional<Counterfactual>& test) {
+  // Of a rank that was read twice the other one would be waited for.
+  const auto& all = scene.store.processes;
+  const auto same =
+      std::count_if(all.begin(), all.end(), [&](const auto& p) { return p.rank && p.rank == claim.rank; });
+  return same <= 1 && claim.trouble == Trouble::kSlowOperator && claim.slot.kind == SlotKey::Kind::kOp && test &&
+         test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
 }
 
 /// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
@@ -219,7 +223,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   claims = SelectCauses(scene, std::move(claims), options.false_alarms);
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
-    if (IsRejected(claims[c], tests[c])) {
+    if (IsRejected(scene, claims[c], tests[c])) {
       claims[c].false_alarm = std::max({claims[c].false_alarm, kDoubted, options.false_alarms});
       unproved.Note({claims[c]}, options.false_alarms);
       continue;

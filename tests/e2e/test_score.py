@@ -109,10 +109,6 @@ class Score(Case):
         self.assertEqual(scores["confirmed"], next(m for m in scores["methods"] if m["name"] == "own")["confirmed"], "TELLER is no part of it")
         self.assertIn("gone with the accused at its normal time", (folder / "scores.txt").read_text())
         self.assertIn("Would the repair help?", (folder / "scores.html").read_text())
-        shutil.rmtree(self.folder / "cases/demo/traces")
-        self.write("cases/demo/traces/rank0.json", "{")
-        scores, _, done = self.score("--method", own, "--retest", status=(3,))
-        self.assertEqual(len(scores["problems"]), 1, "what cannot be read is not tested either")
 
     def test_methods_get_neither_truth_nor_names(self):
         self.make_cases()
