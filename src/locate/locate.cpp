@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <set>
 
 #include "locate/counter_cause.hpp"
 #include "locate/counterfactual.hpp"
@@ -121,12 +122,13 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
 /// An operator of the host whose repair would hardly help is slow beside what the job waits for: no cause. Not so a
 /// kernel: what makes one slower does so on all ranks, and repairing one of them alone says nothing.
 bool IsRejected(const Scene& scene, const Hypothesis& claim, const std::optional<Counterfactual>& test) {
-  // Of a rank that was read twice the other one would be waited for.
-  const auto& all = scene.store.processes;
-  const auto same =
-      std::count_if(all.begin(), all.end(), [&](const auto& p) { return p.rank && p.rank == claim.rank; });
-  return same <= 1 && claim.trouble == Trouble::kSlowOperator && claim.slot.kind == SlotKey::Kind::kOp && test &&
-         test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
+  std::set<int> ranks;
+  for (const trace::Process& process : scene.store.processes) {
+    // Where a rank was read twice its twin would be waited for.
+    if (process.rank && !ranks.insert(*process.rank).second) return false;
+  }
+  return claim.trouble == Trouble::kSlowOperator && claim.slot.kind == SlotKey::Kind::kOp && test && test->lost > 0 &&
+         static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
 }
 
 /// Slow transfers are what a broken link between devices causes: where a log names one, that is the source.
