@@ -112,11 +112,11 @@ std::optional<double> Restored(const Scene& scene, const JobSteps& job, const Ac
 
 std::vector<std::optional<double>> RestoredShares(const trace::Store& store, const trace::Trees& trees,
                                                   const std::vector<Accusation>& accusations) {
-  std::vector<std::optional<double>> out;
   if (std::all_of(accusations.begin(), accusations.end(), [](const Accusation& a) { return a.steps.empty(); }))
     return std::vector<std::optional<double>>(accusations.size());
   const Measured measured(store, trees);
   const JobSteps job(measured.scene);
+  std::vector<std::optional<double>> out;
   for (const Accusation& accusation : accusations) out.push_back(Restored(measured.scene, job, accusation));
   return out;
 }

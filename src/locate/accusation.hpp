@@ -12,7 +12,7 @@ namespace teller::locate {
 
 /// Whom somebody blames, whoever that is: a rank with all that it does by itself, or one operator on it.
 struct Accusation {
-  std::optional<int64_t> rank;      ///< none: whoever takes these steps
+  std::optional<int64_t> rank;  ///< none: whoever takes these steps
   std::string op;               ///< name as in the trace; empty: all that the rank does by itself
   std::vector<uint32_t> steps;  ///< all that are called abnormal, indices into Trees::steps; only the rank's own count
 };

@@ -162,24 +162,16 @@ class SlowCollectives {
     constexpr size_t kFewestSlow = 6;
     constexpr double kOne = 0.5;                    // of their time
     constexpr Nanos kFewestLost = 2 * kLeaveFloor;  // a busy host's threads cost less
-    const auto found = of_.find(process);
-    if (found == of_.end()) return false;
-    const auto& list = found->second;
-    size_t count = 0;
+    const std::vector<Nanos> lengths = LengthsIn(trees, process, hits);
     double longest = 0;
     double sum = 0;
-    for (const TransferHit& hit : hits) {
-      const trace::Step& step = trees.steps[hit.step];
-      for (auto it = std::lower_bound(list.begin(), list.end(), std::pair(step.begin, Nanos{0}));
-           it != list.end() && it->first < step.end; ++it) {
-        ++count;
-        longest = std::max(longest, static_cast<double>(it->second));
-        sum += static_cast<double>(it->second);
-      }
+    for (const Nanos length : lengths) {
+      longest = std::max(longest, static_cast<double>(length));
+      sum += static_cast<double>(length);
     }
     Nanos lost = 0;
     for (const TransferHit& hit : hits) lost += hit.lost;
-    return hits.size() > 1 && lost >= kFewestLost && count >= kFewestSlow && longest <= kOne * sum;
+    return hits.size() > 1 && lost >= kFewestLost && lengths.size() >= kFewestSlow && longest <= kOne * sum;
   }
 
   /// True when most of the process's own that held up these steps took as long as Linux waits, at least, before it
@@ -189,22 +181,31 @@ class SlowCollectives {
     constexpr Nanos kTimeout = 200 * base::kMilli;
     constexpr Nanos kLate = 25 * base::kMilli;
     constexpr size_t kFewest = 3;
-    const auto found = of_.find(process);
-    if (found == of_.end()) return false;
     size_t held = 0;
     size_t equal = 0;
-    for (const TransferHit& hit : hits) {
-      const trace::Step& step = trees.steps[hit.step];
-      for (auto it = std::lower_bound(found->second.begin(), found->second.end(), std::pair(step.begin, Nanos{0}));
-           it != found->second.end() && it->first < step.end; ++it) {
-        held += it->second >= kTimeout / 2;
-        equal += it->second >= kTimeout && it->second <= kTimeout + kLate;
-      }
+    for (const Nanos length : LengthsIn(trees, process, hits)) {
+      held += length >= kTimeout / 2;
+      equal += length >= kTimeout && length <= kTimeout + kLate;
     }
     return equal >= kFewest && 2 * equal > held;
   }
 
  private:
+  /// Of the slow collectives that the process begins in these steps.
+  std::vector<Nanos> LengthsIn(const trace::Trees& trees, uint32_t process,
+                               const std::vector<TransferHit>& hits) const {
+    std::vector<Nanos> lengths;
+    const auto found = of_.find(process);
+    if (found == of_.end()) return lengths;
+    const auto& list = found->second;
+    for (const TransferHit& hit : hits) {
+      const trace::Step& step = trees.steps[hit.step];
+      auto it = std::lower_bound(list.begin(), list.end(), std::pair(step.begin, Nanos{0}));
+      for (; it != list.end() && it->first < step.end; ++it) lengths.push_back(it->second);
+    }
+    return lengths;
+  }
+
   std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> of_;  ///< process -> its arrival, length; in order
 };
 
