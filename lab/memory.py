@@ -3,6 +3,7 @@
 A process that is moved into a control group leaves the memory that it has with its old one; what it touches from then on counts for the new one. So to be
 felt by what is there already, file pages have to be given up first. Memory without a file cannot be taken back without swap: a process that has little else
 is not slowed by a limit, only killed."""
+import contextlib
 import ctypes
 import os
 import pathlib
@@ -19,6 +20,7 @@ LEAST = 16 << 20      # bytes of files: less is too little to be felt
 KILL_LIMIT = 48 << 20  # of a group in which the kernel has to kill
 KILL_S = 20
 REFUSE_S = 20
+GIVE_UP_TRIES, GIVE_UP_EVERY_S = 20, 0.02
 PROCESS_MADVISE, PAGE_OUT = 440, 21  # of every architecture with the common table of system calls
 MACHINES = ("x86_64", "aarch64")
 # Grows when it is told to. Ends when there is nobody any more who could.
@@ -46,9 +48,19 @@ def why_not_slow():
     return why_not()
 
 
+@contextlib.contextmanager
+def _alive(pid):
+    try:
+        yield
+    except (ProcessLookupError, FileNotFoundError) as error:
+        raise LabError(f"process {pid} is gone before it could be limited") from error
+
+
 def own_file_bytes(pid):
     """Bytes of files that only this process maps and has not changed: what the kernel can take back."""
-    for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+    with _alive(pid):
+        lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    for line in lines:
         if line.startswith("Private_Clean:"):
             return int(line.split()[1]) << 10
     return 0
@@ -69,9 +81,12 @@ class _Range(ctypes.Structure):
 def give_up_files(pid):
     """Lets a process give up the pages of its files; they are read again when it touches them."""
     call = ctypes.CDLL(None, use_errno=True).syscall
-    handle = os.pidfd_open(pid)
+    with _alive(pid):
+        handle = os.pidfd_open(pid)
     try:
-        for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+        with _alive(pid):
+            lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+        for line in lines:
             words = line.split(maxsplit=5)
             if len(words) < 6 or not words[5].startswith("/"):
                 continue
@@ -80,6 +95,16 @@ def give_up_files(pid):
             call(PROCESS_MADVISE, handle, ctypes.byref(_Range(begin, end - begin)), ctypes.c_size_t(1), PAGE_OUT, 0)
     finally:
         os.close(handle)
+
+
+def give_up_to(pid, most):
+    """Lets a process give up its files until at most this many bytes of them are left, as far as that can be had. The kernel passes over pages that are on their
+    way between its lists, at times over all of them, and says that it has done what was asked; a moment later it takes them."""
+    for _ in range(GIVE_UP_TRIES):
+        give_up_files(pid)
+        if own_file_bytes(pid) <= most:
+            return
+        time.sleep(GIVE_UP_EVERY_S)
 
 
 def limit(guard, pid, at_ns, seconds, share):
@@ -93,7 +118,7 @@ def limit(guard, pid, at_ns, seconds, share):
         before = reads(pid)
         begin = time.time_ns()
         group.enter()
-        give_up_files(pid)
+        give_up_to(pid, int(own * share))
         inject.sleep_until(begin + int(seconds * 1e9))
         end = time.time_ns()
         held, faults = int(group.read("memory.failcnt")), reads(pid) - before
@@ -137,13 +162,11 @@ def refuse(pid, at_ns):
     """A process gets no more address space: what it asks for is refused, and it has to end by that. Needs neither root nor a control group. The kernel kills
     nobody, and memory that the process has already stays its own."""
     inject.sleep_until(at_ns)
-    try:
+    with _alive(pid):
         usual = resource.prlimit(pid, resource.RLIMIT_AS)
         pages = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[0])
         begin = time.time_ns()
         resource.prlimit(pid, resource.RLIMIT_AS, (pages * resource.getpagesize(), usual[1]))
-    except (ProcessLookupError, FileNotFoundError) as error:
-        raise LabError(f"process {pid} is gone before it could be limited") from error
     try:
         inject.until_gone(pid, REFUSE_S, "lives on without more address space")
     except LabError:

@@ -278,6 +278,22 @@ class Memory(Folder):
         self.assertEqual(cgroup.home_of(process.pid, "memory"), home)
         self.nothing_left(os.getpid())
 
+    def test_files_that_the_kernel_passes_over_are_given_up_again(self):
+        with mock.patch.object(memory, "give_up_files") as give_up, mock.patch.object(memory, "own_file_bytes", side_effect=[48, 48, 20]):
+            memory.give_up_to(os.getpid(), 24)
+        self.assertEqual(give_up.call_count, 3)
+        with mock.patch.object(memory, "give_up_files") as give_up, mock.patch.object(memory, "own_file_bytes", return_value=48):
+            memory.give_up_to(os.getpid(), 24)  # they stay: what comes of it is looked at by who asked
+        self.assertEqual(give_up.call_count, memory.GIVE_UP_TRIES)
+
+    def test_a_process_that_is_gone_is_said(self):
+        process = self.busy()
+        process.kill()
+        process.wait()
+        for attempt in (memory.own_file_bytes, memory.give_up_files, memory.reads):
+            with self.assertRaisesRegex(LabError, "is gone"):
+                attempt(process.pid)
+
     def test_a_process_without_files_of_its_own_is_left_alone(self):
         with Guard() as guard, self.assertRaisesRegex(LabError, "would not slow it"):
             memory.limit(guard, self.busy().pid, time.time_ns(), 1.0, 0.5)
