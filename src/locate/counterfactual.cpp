@@ -26,13 +26,24 @@ class Repair {
       }
       return std::move(changes_);
     }
-    for (size_t i = 0; i < claim_.steps.size(); ++i) MendStep(claim_.steps[i], claim_.lost_in[i]);
+    for (const InsidePause& pause : claim_.inside) {
+      const Nanos transfer = scene_.trees.collectives[pause.collective].transfer;
+      changes_.transfers.push_back({pause.collective, Share(transfer - pause.lost, transfer)});
+    }
+    for (size_t i = 0; i < claim_.steps.size(); ++i) {
+      if (!IsInside(claim_.steps[i])) MendStep(claim_.steps[i], claim_.lost_in[i]);
+    }
     return std::move(changes_);
   }
 
  private:
   const StepProfile& Profile(uint32_t step) const { return scene_.profiles[step]; }
   const StepNormal& Normal(uint32_t step) const { return scene_.normals[step]; }
+
+  bool IsInside(uint32_t step) const {
+    return std::any_of(claim_.inside.begin(), claim_.inside.end(),
+                       [step](const InsidePause& pause) { return pause.step == step; });
+  }
 
   void MendStep(uint32_t step, Nanos lost) {
     const trace::Step& s = scene_.trees.steps[step];

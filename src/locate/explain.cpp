@@ -365,7 +365,9 @@ class Writer {
     const trace::TrackRow lane = Lane();
     const HostTime time =
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
-    const bool own_work = time == HostTime::kWorking || time == HostTime::kBlocked;
+    // Who is stopped again and again until a period ends is so inside of some call each time.
+    const bool stopped = h_.throttled && h_.at_changing_places;
+    const bool own_work = !stopped && (time == HostTime::kWorking || time == HostTime::kBlocked);
     const bool crowded = !own_work && time != HostTime::kCollecting && WasCrowdedOut();
     const bool throttled = !own_work && time != HostTime::kCollecting &&
                            (h_.throttled || (!crowded && IsThrottled(scene_, h_, finding_.culprit.process)));

@@ -25,6 +25,14 @@ enum class Trouble : uint8_t {
   kLateRank,      ///< one rank arrives last again and again (GPU lanes: no own time to look at)
 };
 
+/// A pause of a process inside of a collective: all had arrived, and it went on late. Steps do not show it as anybody's
+/// own time.
+struct InsidePause {
+  uint32_t collective = 0;  ///< index into Trees::collectives
+  uint32_t step = 0;        ///< of the process; index into Trees::steps
+  Nanos lost = 0;
+};
+
 /// One claim about one process, with the steps it is made from.
 struct Hypothesis {
   Trouble trouble = Trouble::kPause;
@@ -35,12 +43,14 @@ struct Hypothesis {
   Nanos lost = 0;
   Nanos onset = trace::kNoTime;
   Nanos end = trace::kNoTime;
-  SlotKey slot;                 ///< operator or place; meaningful for the first three and pauses
-  bool whole_operator = false;  ///< slow operator: all places of that name, not one
-  bool in_gap = false;          ///< pause: between steps
-  bool compares_ranks = false;  ///< known by how ranks differ
-  bool throttled = false;       ///< pause: a quota's, by when its pieces end
-  uint32_t span = kNoSpan;      ///< worst piece: operator, host frame, or kNoSpan
+  SlotKey slot;                     ///< operator or place; meaningful for the first three and pauses
+  bool whole_operator = false;      ///< slow operator: all places of that name, not one
+  bool in_gap = false;              ///< pause: between steps
+  bool compares_ranks = false;      ///< known by how ranks differ
+  bool throttled = false;           ///< pause: a quota's, by when its pieces end
+  bool at_changing_places = false;  ///< of a quota's pieces
+  std::vector<InsidePause> inside;  ///< pause: those of its steps in which it was inside of a collective, in order
+  uint32_t span = kNoSpan;          ///< worst piece: operator, host frame, or kNoSpan
   Nanos worst_begin = trace::kNoTime;
   Nanos worst = 0;                    ///< its length
   Nanos usual = 0;                    ///< what is normal there

@@ -129,6 +129,7 @@ class Search {
     }
     if (static_cast<double>(h.lost) < kFelt * whole || !IsBroad(resource, h.steps, shift->by)) return std::nullopt;
     h.even = IsEven(resource, series.steps, h.steps);
+    if (h.even && !UsesDevice(scene_, h.process) && shift->by < std::log(kSharedCore)) return std::nullopt;
     h.rest_ratio = std::exp(shift->by);
     // Each rank and either resource had its chance.
     h.false_alarm = std::min(1.0, shift->false_alarm * 2 * static_cast<double>(of_process_.size()));

@@ -17,13 +17,14 @@ constexpr uint32_t kLast = 14;
 /// How much longer a part takes than usual: (rank, step, on the device, which of six parts).
 using Factor = std::function<double(int, uint32_t, bool, int)>;
 
-TestRun Ranks(const Factor& factor, int ranks = kRanks) {
+TestRun Ranks(const Factor& factor, int ranks = kRanks, bool devices = true) {
   TestRun run(ranks);
   for (int r = 0; r < ranks; ++r) {
     for (uint32_t s = 0; s < kSteps; ++s) {
       run.AddStep(r, s);
       for (int part = 0; part < 6; ++part) {
         run.AddSlot(SlotKey::Kind::kOp, "op" + std::to_string(part), 400'000, factor(r, s, false, part));
+        if (!devices) continue;
         run.AddSlot(SlotKey::Kind::kGpu, "kernel" + std::to_string(part), 600'000, factor(r, s, true, part));
       }
     }
@@ -56,6 +57,16 @@ TEST(PeerShift, FindsTheRankWhoseDeviceIsSlowerAmongTwo) {
   ASSERT_EQ(claims.size(), 1u);
   EXPECT_EQ(claims[0].trouble, Trouble::kSlowDevice);
   EXPECT_EQ(claims[0].rank, 1);
+}
+
+TEST(PeerShift, WhereTheHostComputesASharedCoreIsNobodysFault) {
+  const auto slower = [](double by, bool devices) {
+    return Ranks([by](int r, uint32_t s, bool device, int) { return r == 1 && InFault(s) && !device ? by : 1.0; }, 2,
+                 devices);
+  };
+  EXPECT_TRUE(SearchPeerShifts(slower(1.75, false).scene()).empty());
+  EXPECT_EQ(SearchPeerShifts(slower(2.6, false).scene()).size(), 1u);
+  EXPECT_EQ(SearchPeerShifts(slower(1.75, true).scene()).size(), 1u);
 }
 
 TEST(PeerShift, TheOtherRankIsNotAccusedAfterTheSlowOneHasRecovered) {

@@ -76,6 +76,45 @@ TEST(Quota, PausesAtOtherMomentsAreNot) {
     EXPECT_GE(claim.false_alarm, 0.01) << "too few";
 }
 
+/// Moves the pauses of every step for which `inside` holds from the operator into a collective that all had entered.
+void MoveIntoCollectives(TestRun& run, const std::function<bool(uint32_t)>& inside) {
+  for (uint32_t s = 0; s < run.trees.steps.size(); ++s) {
+    Slot& slot = run.profiles[s].slots.back();
+    const Nanos pause = slot.largest - kMilli;
+    if (pause <= 0 || !inside(s)) continue;
+    slot.cost -= pause;
+    slot.total -= pause;
+    slot.largest = kMilli;
+    trace::Collective collective;
+    collective.members.resize(2);
+    collective.members[0] = {.rank = 0, .process = trace::ProcessRow(0), .arrival = slot.begin + kMilli - 50'000};
+    collective.members[1] = {.rank = 1, .process = trace::ProcessRow(1), .arrival = slot.begin + kMilli};
+    for (auto& member : collective.members) member.end = slot.begin + kMilli + pause;
+    collective.transfer = pause;
+    run.trees.collectives.push_back(collective);
+  }
+}
+
+TEST(Quota, PausesInsideOfCollectivesBelongToWhomTheOthersShow) {
+  TestRun run = Process(Quota);
+  size_t stops = 0;
+  for (const StepProfile& profile : run.profiles) stops += profile.slots.back().largest > 2 * kMilli;
+  MoveIntoCollectives(run, [stop = 0](uint32_t) mutable { return ++stop % 3 == 0; });
+  const size_t moved = run.trees.collectives.size();
+  ASSERT_GE(moved, 3u);
+  const auto claims = SearchQuotas(run.scene());
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_EQ(claims[0].steps.size(), stops);
+  EXPECT_TRUE(std::is_sorted(claims[0].steps.begin(), claims[0].steps.end()));
+  ASSERT_EQ(claims[0].inside.size(), moved);
+  EXPECT_EQ(claims[0].inside.front().collective, 0u);
+  EXPECT_GT(claims[0].inside.front().lost, 40 * kMilli);
+
+  TestRun waits_only = Process(Quota);
+  MoveIntoCollectives(waits_only, [](uint32_t) { return true; });
+  EXPECT_TRUE(SearchQuotas(waits_only.scene()).empty()) << "nothing says who is stopped";
+}
+
 TEST(Quota, ALoopThatGoesRoundTenTimesASecondIsOnlySuspected) {
   for (const Nanos period : {100 * kMilli, 101 * kMilli}) {
     // A step takes 22 ms with the gap; it waits for the rest of its period.

@@ -25,6 +25,11 @@ inline Nanos PauseFloor(bool device) {
   return device ? 5 * base::kMilli : 60 * base::kMilli;
 }
 
+/// A processor that shares its core with a neighbour (another thread of the core, another guest of the machine) takes
+/// up to this many times as long for everything it does, evenly and for seconds, and no counter that can be read here
+/// shows it: on idle virtual machines a loop that waits for nothing took 1.65 times its time now and then.
+inline constexpr double kSharedCore = 2.0;
+
 /// True when a process has its work done on a device. Its host needs one processor and computes nothing on it;
 /// elsewhere the threads that compute share the processors with the one that is looked at, and a busy machine shows in
 /// everything.

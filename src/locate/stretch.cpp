@@ -45,11 +45,13 @@ class Search {
     }
     const std::vector<Parts> parts = PartsOf(hits);
     const bool few = AreFew(parts);
+    const bool device = UsesDevice(scene_, h.process);
     if (few ? shift->by < kLeastOfOnePart : !AreBroad(parts, std::exp(shift->by))) return std::nullopt;
     AddAll(compared_[shift->at.first], compared_[shift->at.last - 1], *shift, h);
-    const double least = UsesDevice(scene_, h.process) ? 0 : kLeastLost;
+    const double least = device ? 0 : kLeastLost;
     if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, least) || !Matters(h)) return std::nullopt;
     h.even = !few && AreStretchedAlike(parts, PartsOf(others));
+    if ((few || h.even) && !device && shift->by < std::log(kSharedCore)) return std::nullopt;
     h.false_alarm = shift->false_alarm;
     return h;
   }

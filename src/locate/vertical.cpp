@@ -26,6 +26,7 @@ constexpr double kMatters = 0.15;
 constexpr double kDominates = 0.5;
 // Everything else may be stretched by this much before a slow operator is no longer special.
 constexpr double kRestAtMost = 1.5;
+constexpr double kRestSlower = 1.25;  // from here on it is no longer as usual
 constexpr double kLeastGaps = 40e6;   // ns in all: less is a busy machine's daily life...
 constexpr double kLeastGapSteps = 3;  // ... or typical steps, where a device does the work
 constexpr double kGapShare = 0.08;    // of the time from the first to the last long gap: less is not felt
@@ -283,11 +284,14 @@ class Process {
   }
 
   /// Under starvation an operator or place is stretched like the rest of its steps; a slow one stands out even where it
-  /// slows the rest a bit.
-  static bool IsStretchedLikeTheRest(double rest_ratio, double cost, double expected, double rest_expected) {
+  /// slows the rest a bit. A host that has become slower by a third shares its core or its memory: that may slow one
+  /// operator twice as much as another.
+  static bool IsStretchedLikeTheRest(bool on_device, double rest_ratio, double cost, double expected,
+                                     double rest_expected) {
     constexpr double kFurther = 3;  // times as much as the rest
-    const double own_ratio = cost / std::max(expected, 0.01 * rest_expected);
-    return rest_ratio > kStretched || (rest_ratio > kRestAtMost && own_ratio < kFurther * rest_ratio);
+    const double further = cost / std::max(expected, 0.01 * rest_expected) / rest_ratio;
+    return rest_ratio > kStretched || (rest_ratio > kRestAtMost && further < kFurther) ||
+           (!on_device && rest_ratio > kRestSlower && further < kSharedCore);
   }
 
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, OperatorCost>>& hits,
@@ -327,7 +331,8 @@ class Process {
     const auto n = static_cast<double>(hits.size());
     h.whole_operator = true;
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    if (IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected)) return;
+    const bool on_device = kind == SlotKey::Kind::kGpu;
+    if (IsStretchedLikeTheRest(on_device, h.rest_ratio, cost, cost_expected, rest_expected)) return;
     if (kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     if (concentrated >= 0.4 * n) return;  // one place at a time: SearchPlaces tells a slow place from preemption
     // One claim per operator name and step is tried; that many chances it had.
@@ -419,8 +424,8 @@ class Process {
       rest_expected += d.expected - (gpu ? 0.0 : static_cast<double>(usual));
     }
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    if (place.kind != SlotKey::Kind::kGpu && IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected))
-      return;
+    const bool on_device = place.kind == SlotKey::Kind::kGpu;
+    if (!on_device && IsStretchedLikeTheRest(on_device, h.rest_ratio, cost, cost_expected, rest_expected)) return;
     if (place.kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     // As many places share the preemption as this one's part of it goes into the whole.
     const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));

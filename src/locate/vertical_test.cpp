@@ -71,14 +71,14 @@ TEST(Vertical, WhereTheHostComputesShortInterruptionsAreDailyLife) {
   EXPECT_TRUE(Sure(Standing(9 * base::kMilli, {9, 14, 19}, "wait", false)).empty());
 }
 
-/// One process that computes on the host, 2 ms of each step of 10 ms; from step 12 to 19 one operator takes `factor`
-/// times as long and everything else `rest` times.
-TestRun Host(double factor, double rest, const std::string& name = "aten::copy_") {
+/// One process that computes on the host, 2 ms of each step of 10 ms; from step 12 to 19 one operator, called
+/// `calls` times, takes `factor` times as long and everything else `rest` times.
+TestRun Host(double factor, double rest, const std::string& name = "aten::copy_", int calls = 1) {
   TestRun run(1);
   for (uint32_t s = 0; s < 40; ++s) {
     const bool hit = s >= 12 && s < 20;
     run.AddStep(0, s, hit && rest > 1 ? 40 * base::kMilli : 10 * base::kMilli);
-    run.AddSlot(SlotKey::Kind::kOp, name, 200'000, hit ? factor : 1);
+    for (int call = 0; call < calls; ++call) run.AddSlot(SlotKey::Kind::kOp, name, 200'000, hit ? factor : 1);
     for (int part = 0; part < 6; ++part)
       run.AddSlot(SlotKey::Kind::kOp, "aten::op" + std::to_string(part), 300'000, hit ? rest : 1);
   }
@@ -100,6 +100,13 @@ TEST(Vertical, MovingMemoryALittleLongerOnTheHostIsNoFinding) {
 TEST(Vertical, NoOperatorIsAccusedWhereEverythingTakesSeveralTimesAsLong) {
   EXPECT_FALSE(AccusesAnOperator(Host(14, 4)));
   EXPECT_TRUE(AccusesAnOperator(Host(14, 1)));
+}
+
+TEST(Vertical, AnOperatorThatIsNotTwiceAsMuchSlowerAsAHostThatIsSlowerIsNotAccused) {
+  constexpr int kMost = 15;  // calls: most of the process's time
+  EXPECT_TRUE(AccusesAnOperator(Host(1.9, 1, "aten::mm", kMost)));
+  EXPECT_FALSE(AccusesAnOperator(Host(1.9, 1.35, "aten::mm", kMost)));
+  EXPECT_TRUE(AccusesAnOperator(Host(3.2, 1.35, "aten::mm", kMost)));
 }
 
 }  // namespace
