@@ -88,7 +88,18 @@ def hooked(plan, orders, settle_s=0.6, limit_s=20):
     sleep_until(end + int(settle_s * 1e9))
     while len(plan.intervals()) < plan.begun() and time.time_ns() < end + int(limit_s * 1e9):
         time.sleep(0.05)
-    return [list(pair) for pair in plan.intervals()]
+    return merged(plan.intervals())
+
+
+def merged(intervals):
+    """Intervals in order, those that touch as one."""
+    out = []
+    for begin, end in intervals:
+        if out and begin <= out[-1][1]:
+            out[-1][1] = max(out[-1][1], end)
+        else:
+            out.append([begin, end])
+    return out
 
 
 def terminate(pid, at_ns):

@@ -1,7 +1,9 @@
 """Carries Ethernet frames between two TAP devices in two network namespaces, and delays or loses some of them when it is told to.
 
 Stands in for netem, which many kernels lack. Its orders come as those of the start-up hook do (lab.hook.site_orders), for the site
-"link": effect "delay" (ns) or "lose" (share of the frames). What was done is appended to the file of the same name with ".done".
+"link": effect "delay" (ns) or "lose" (share of the frames). What was done is appended to the file of the same name with ".done": of a
+delay from the first frame to the last, of losses how long each lost segment was waited for until it was sent again. A lost frame
+without data of a TCP connection is nothing that was done: the next one makes up for it.
 The devices vanish with this process.
 
 usage: python -m lab.relay NAMESPACE DEVICE NAMESPACE DEVICE TABLE
@@ -41,6 +43,19 @@ def open_tap(namespace, device):
     return tap
 
 
+def segment(frame):
+    """(connection and direction, first sequence number, bytes) of a TCP segment with data over IPv4; None of any other frame."""
+    if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 6:
+        return None
+    tcp = 14 + 4 * (frame[14] & 15)
+    if len(frame) < tcp + 20:
+        return None
+    size = 14 + int.from_bytes(frame[16:18], "big") - tcp - 4 * (frame[tcp + 12] >> 4)
+    if size <= 0:
+        return None
+    return (bytes(frame[26:34]), bytes(frame[tcp:tcp + 4])), int.from_bytes(frame[tcp + 4:tcp + 8], "big"), size
+
+
 class Relay:
     def __init__(self, taps, table, done):
         self._taps, self._table, self._done = taps, table, done
@@ -48,6 +63,7 @@ class Relay:
         self._random = random.Random(1)
         self._told = None
         self._first = self._last = 0
+        self._lost = {}  # (connection and direction, first sequence number) -> when it was lost
 
     def run(self):
         poll = select.poll()
@@ -77,7 +93,7 @@ class Relay:
                     self._affected(order, now)
                 self._held.append((now + (order.ns if order is not None else 0), to, frame))
             elif self._random.random() < order.share:
-                self._affected(order, now)
+                self._lose(order, frame, now)
             else:
                 self._send(to, frame)
 
@@ -97,11 +113,27 @@ class Relay:
         """Writes down an order whose time is over, once."""
         now = time.time_ns()
         if self._first and now > self._last and self._order(now) is None:
-            os.write(self._done, json.dumps({"site": "link", "t0_ns": self._first, "t1_ns": self._last}).encode() + b"\n")
+            self._write(self._first, self._last)
             self._first = 0
 
-    @staticmethod
-    def _send(to, frame):
+    def _write(self, begin, end):
+        os.write(self._done, json.dumps({"site": "link", "t0_ns": begin, "t1_ns": end}).encode() + b"\n")
+
+    def _lose(self, order, frame, now):
+        data = segment(frame)
+        if data is None or self._waited_for(*data):
+            return  # what is sent again and lost again is waited for since the first time
+        order.hits += 1
+        self._lost[data[:2]] = now
+
+    def _waited_for(self, connection, first, size):
+        """What was lost and is in this segment."""
+        return [(lost, begin) for lost, begin in self._lost if lost == connection and (begin - first) % (1 << 32) < size]
+
+    def _send(self, to, frame):
+        if self._lost and (data := segment(frame)) is not None:
+            for key in self._waited_for(*data):
+                self._write(self._lost.pop(key), time.time_ns())
         try:
             os.write(to, frame)
         except (BlockingIOError, OSError):
