@@ -133,18 +133,30 @@ def _signal(pid, at_ns, number):
 
 
 def cpu_quota(guard, pids, at_ns, seconds, percent, period_ms=100):
-    """The processes together get `percent` of one processor; the kernel stops them for the rest of each period."""
+    """The processes together get `percent` of one processor; the kernel stops them for the rest of each period. Returns when they were stopped: in a
+    period in which they want less, they are not."""
     with Group(guard, "cpu", pids) as group:
         group.write("cpu.cfs_period_us", period_ms * 1000)
         group.write("cpu.cfs_quota_us", int(period_ms * 10 * percent))
         sleep_until(at_ns)
         begin = time.time_ns()
         group.enter()
-        sleep_until(begin + int(seconds * 1e9))
-        end = time.time_ns()
-        if group.numbers("cpu.stat")["nr_throttled"] == 0:
-            raise LabError(f"the quota of {percent} % never stopped a process")
-    return [[begin, end]]
+        stopped = when_stopped(group, begin, begin + int(seconds * 1e9))
+    if not stopped:
+        raise LabError(f"the quota of {percent} % never stopped a process")
+    return stopped
+
+
+def when_stopped(group, begin_ns, end_ns, every_s=0.002):
+    """The kernel adds the time of a stop when it is over, at the end of a period. Of processes on several processors it adds up those of all."""
+    intervals, before, since = [], 0, begin_ns
+    while time.time_ns() < end_ns:
+        time.sleep(every_s)
+        total, now = group.numbers("cpu.stat")["throttled_time"], time.time_ns()
+        if total > before:
+            intervals.append((max(since, now - (total - before)), now))
+            before, since = total, now
+    return merged(intervals)
 
 
 def link_rate(ends, at_ns, seconds, kbit):

@@ -53,7 +53,7 @@ def _alive(pid):
     try:
         yield
     except (ProcessLookupError, FileNotFoundError) as error:
-        raise LabError(f"process {pid} is gone before it could be limited") from error
+        raise LabError(f"process {pid} is gone: it cannot be limited") from error
 
 
 def own_file_bytes(pid):
@@ -142,15 +142,15 @@ def kill(guard, pid, at_ns):
             if procs.stat(pid) is None:
                 raise LabError(f"process {pid} is gone before it could be killed")
             pathlib.Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
-            begin = time.time_ns()
             group.write("cgroup.procs", balloon.pid)
             group.enter()
             balloon.stdin.write("go\n")
             balloon.stdin.flush()
             inject.until_gone(pid, KILL_S, "was not killed by the kernel")
+            gone = time.time_ns()
             if group.numbers("memory.oom_control")["oom_kill"] == 0:
                 raise LabError(f"process {pid} ended, but not by the kernel's OOM killer")
-            return [[begin, time.time_ns()]]
+            return [[gone, gone + 1]]  # it ran as ever until then
         finally:
             balloon.kill()
             balloon.wait()

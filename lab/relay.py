@@ -2,8 +2,9 @@
 
 Stands in for netem, which many kernels lack. Its orders come as those of the start-up hook do (lab.hook.site_orders), for the site
 "link": effect "delay" (ns) or "lose" (share of the frames). What was done is appended to the file of the same name with ".done": of a
-delay from the first frame to the last, of losses how long each lost segment was waited for until it was sent again. A lost frame
-without data of a TCP connection is nothing that was done: the next one makes up for it.
+delay from the first frame to the last, of losses how long each lost segment was waited for, until it was sent again (or
+acknowledged: what got through may be sent a second time). Only TCP segments with data are lost: what a lost acknowledgement or
+window costs nothing here could tell.
 The devices vanish with this process.
 
 usage: python -m lab.relay NAMESPACE DEVICE NAMESPACE DEVICE TABLE
@@ -25,6 +26,7 @@ TUNSETIFF = 0x400454CA
 TAP, NO_INFO = 0x0002, 0x1000
 CLONE_NEWNET = 0x40000000
 FRAME = 65600
+WRAP = 1 << 32  # of sequence numbers
 
 
 def enter(path):
@@ -43,17 +45,28 @@ def open_tap(namespace, device):
     return tap
 
 
-def segment(frame):
-    """(connection and direction, first sequence number, bytes) of a TCP segment with data over IPv4; None of any other frame."""
-    if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 6:
-        return None
-    tcp = 14 + 4 * (frame[14] & 15)
-    if len(frame) < tcp + 20:
-        return None
-    size = 14 + int.from_bytes(frame[16:18], "big") - tcp - 4 * (frame[tcp + 12] >> 4)
-    if size <= 0:
-        return None
-    return (bytes(frame[26:34]), bytes(frame[tcp:tcp + 4])), int.from_bytes(frame[tcp + 4:tcp + 8], "big"), size
+class Segment:
+    """What a frame says of its TCP connection: `sender` and `receiver` (address, port), `first` sequence number, `size` of its data, and
+    `next` sequence number that its sender waits for."""
+
+    def __init__(self, frame, tcp):
+        self.sender, self.receiver = (bytes(frame[26:30]), bytes(frame[tcp:tcp + 2])), (bytes(frame[30:34]), bytes(frame[tcp + 2:tcp + 4]))
+        self.first, self.next = struct.unpack_from("!II", frame, tcp + 4)
+        self.size = 14 + int.from_bytes(frame[16:18], "big") - tcp - 4 * (frame[tcp + 12] >> 4)
+
+    @classmethod
+    def of(cls, frame):
+        """None of a frame that is no TCP segment over IPv4."""
+        if len(frame) < 54 or frame[12:14] != b"\x08\x00" or frame[23] != 6:
+            return None
+        tcp = 14 + 4 * (frame[14] & 15)
+        return cls(frame, tcp) if len(frame) >= tcp + 20 else None
+
+    def ends(self, sender, receiver, first):
+        """Whether nobody waits for the byte `first` any more once this segment has passed: it holds it, or its sender has it."""
+        if (self.sender, self.receiver) == (sender, receiver):
+            return (first - self.first) % WRAP < self.size
+        return (self.receiver, self.sender) == (sender, receiver) and 0 < (self.next - first) % WRAP < WRAP // 2
 
 
 class Relay:
@@ -63,7 +76,7 @@ class Relay:
         self._random = random.Random(1)
         self._told = None
         self._first = self._last = 0
-        self._lost = {}  # (connection and direction, first sequence number) -> when it was lost
+        self._lost = {}  # (sender, receiver, first sequence number) -> when it was lost
 
     def run(self):
         poll = select.poll()
@@ -92,8 +105,8 @@ class Relay:
                 if order is not None:
                     self._affected(order, now)
                 self._held.append((now + (order.ns if order is not None else 0), to, frame))
-            elif self._random.random() < order.share:
-                self._lose(order, frame, now)
+            elif (segment := Segment.of(frame)) and segment.size > 0 and self._random.random() < order.share:
+                self._lose(order, segment, now)
             else:
                 self._send(to, frame)
 
@@ -119,20 +132,17 @@ class Relay:
     def _write(self, begin, end):
         os.write(self._done, json.dumps({"site": "link", "t0_ns": begin, "t1_ns": end}).encode() + b"\n")
 
-    def _lose(self, order, frame, now):
-        data = segment(frame)
-        if data is None or self._waited_for(*data):
-            return  # what is sent again and lost again is waited for since the first time
-        order.hits += 1
-        self._lost[data[:2]] = now
-
-    def _waited_for(self, connection, first, size):
-        """What was lost and is in this segment."""
-        return [(lost, begin) for lost, begin in self._lost if lost == connection and (begin - first) % (1 << 32) < size]
+    def _lose(self, order, segment, now):
+        if self._told != order.t0_ns:
+            self._told = order.t0_ns
+            self._lost.clear()  # of connections that are gone
+        if not any(segment.ends(*key) for key in self._lost):  # what is lost again is waited for since the first time
+            order.hits += 1
+            self._lost[segment.sender, segment.receiver, segment.first] = now
 
     def _send(self, to, frame):
-        if self._lost and (data := segment(frame)) is not None:
-            for key in self._waited_for(*data):
+        if self._lost and (segment := Segment.of(frame)):
+            for key in [key for key in self._lost if segment.ends(*key)]:
                 self._write(self._lost.pop(key), time.time_ns())
         try:
             os.write(to, frame)

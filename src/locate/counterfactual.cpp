@@ -31,7 +31,7 @@ class Repair {
       changes_.transfers.push_back({pause.collective, Share(transfer - pause.lost, transfer)});
     }
     for (size_t i = 0; i < claim_.steps.size(); ++i) {
-      if (!IsInside(claim_.steps[i])) MendStep(claim_.steps[i], claim_.lost_in[i]);
+      if (!IsInside(claim_.steps[i], claim_.lost_in[i])) MendStep(claim_.steps[i], claim_.lost_in[i]);
     }
     return std::move(changes_);
   }
@@ -40,9 +40,10 @@ class Repair {
   const StepProfile& Profile(uint32_t step) const { return scene_.profiles[step]; }
   const StepNormal& Normal(uint32_t step) const { return scene_.normals[step]; }
 
-  bool IsInside(uint32_t step) const {
-    return std::any_of(claim_.inside.begin(), claim_.inside.end(),
-                       [step](const InsidePause& pause) { return pause.step == step; });
+  /// True where all of a step's loss lies inside of collectives.
+  bool IsInside(uint32_t step, Nanos lost) const {
+    for (const InsidePause& pause : claim_.inside) lost -= pause.step == step ? pause.lost : 0;
+    return lost <= 0;
   }
 
   void MendStep(uint32_t step, Nanos lost) {

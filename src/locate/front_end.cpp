@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "locate/arrival_delay.hpp"
+#include "locate/maybe.hpp"
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
 #include "locate/proof.hpp"
@@ -40,7 +41,6 @@ constexpr size_t kShownEvidence = 4;
 constexpr Nanos kEdge = 20 * kMs;        // of a delay: what comes and goes there is not inside
 constexpr Nanos kCollects = 1200 * kMs;  // a garbage collection of a large Python process may compute as long as that
 constexpr double kCollecting = 0.5;      // processors that it uses then, at least
-constexpr double kMaybe = 0.05;
 
 enum class Side : uint8_t {
   kBefore,  ///< before the scheduler has it

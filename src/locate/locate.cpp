@@ -16,6 +16,7 @@
 #include "locate/log_facts.hpp"
 #include "locate/look_alikes.hpp"
 #include "locate/lost_ranks.hpp"
+#include "locate/maybe.hpp"
 #include "locate/measured.hpp"
 #include "locate/missing.hpp"
 #include "locate/net_path.hpp"
@@ -44,7 +45,6 @@ using trace::VerdictStatus;
 
 constexpr double kComputes = 0.3;       // processors that a front end uses when it is slow because it computes
 constexpr size_t kMostReplays = 32;     // to tell which gaps are another stage's doing
-constexpr double kDoubted = 0.05;       // chance that is given to claims that re-timing does not confirm
 constexpr size_t kMostLogEvidence = 2;  // of what the causal slice brings along
 
 /// A process that died, ran out of memory or faulted says so itself; what traces show around it is its echo.
@@ -111,7 +111,7 @@ void DropWaitingStages(const Scene& scene, std::vector<Hypothesis>& claims, doub
   for (size_t i = 0; i < by_loss.size(); ++i) {
     const auto& test = tests[by_loss[i]];
     Hypothesis& claim = claims[places[by_loss[i]]];
-    if (i >= kMostReplays) claim.false_alarm = std::max({claim.false_alarm, kDoubted, false_alarms});
+    if (i >= kMostReplays) claim.false_alarm = std::max({claim.false_alarm, kMaybe, false_alarms});
     echo[places[by_loss[i]]] =
         test && test->lost > 0 && static_cast<double>(test->saved) < kNecessary * static_cast<double>(test->lost);
   }
@@ -226,7 +226,7 @@ Diagnosis Locate(const trace::Store& store, const trace::Trees& trees, const Loc
   const auto tests = TestClaims(scene, claims);
   for (size_t c = 0; c < claims.size(); ++c) {
     if (IsRejected(scene, claims[c], tests[c])) {
-      claims[c].false_alarm = std::max({claims[c].false_alarm, kDoubted, options.false_alarms});
+      claims[c].false_alarm = std::max({claims[c].false_alarm, kMaybe, options.false_alarms});
       unproved.Note({claims[c]}, options.false_alarms);
       continue;
     }

@@ -350,7 +350,7 @@ TEST(Locate, ARankThatIsSlowerThroughoutStraggles) {
     plan.slow_rank = static_cast<int>(seed % 3);
     plan.noise = 0.05;
     plan.preempted = 0;
-    plan.stretch = 2.5;
+    plan.stretch = 2;
     plan.even = true;
     plan.steps = 60;
     const auto diagnosis = Simulation(plan, seed).Diagnose();

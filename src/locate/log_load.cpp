@@ -11,6 +11,7 @@
 
 #include "locate/log_incident.hpp"
 #include "locate/log_text.hpp"
+#include "locate/maybe.hpp"
 #include "ml/robust.hpp"
 
 namespace teller::locate {
@@ -28,7 +29,6 @@ constexpr double kLeastLoad = 30;    // s by which it does
 constexpr double kLeastSize = kGiB;  // below, opening files and building modules is most of the time
 constexpr double kLeastSeconds = 60;
 constexpr double kSlowest = 50 * kMB;  // bytes/s: half of what one spinning disk or a gigabit of network brings
-constexpr double kMaybe = 0.05;        // weights may be fetched, quantized or kept elsewhere meanwhile
 constexpr double kMostNumber = 1e7;
 constexpr int kNotTold = -1;  // the rank of a server with one rank
 
@@ -144,6 +144,7 @@ class Loads {
         "Weights of {:.1f} GiB took {:.0f} s to load, {:.0f} MB/s [E1]: less than one disk or a network of 1 Gbit/s "
         "brings. The storage that they are on, or the path to it, may be slow.",
         bytes / kGiB, worst.seconds, bytes / worst.seconds / kMB);
+    // Weights may be fetched, quantized or kept elsewhere meanwhile.
     Publish(std::move(finding), kMaybe);
     return true;
   }

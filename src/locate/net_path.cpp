@@ -13,6 +13,7 @@
 
 #include "locate/log_facts.hpp"
 #include "locate/log_text.hpp"
+#include "locate/maybe.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
 
@@ -27,7 +28,6 @@ using trace::Nanos;
 constexpr double kMost = 0.4;  // of the steps' time: more than computing leaves room for elsewhere
 constexpr size_t kFewestSteps = 5;
 constexpr double kFalseAlarm = 8e-3;
-constexpr double kMaybeAlarm = 0.05;  // hosts that have no faster network are common
 
 /// What a log says of data that goes over TCP.
 struct SocketPath {
@@ -221,7 +221,8 @@ std::vector<Finding> FindNetPath(const Scene& scene) {
   finding.view = "vertical";
   finding.culprit.layer = "network";
   finding.culprit.log_record = Shorten(FirstLine(scene.store.logs[path->network].message), 240);
-  finding.false_alarm_probability = path->wrong ? kFalseAlarm : kMaybeAlarm;
+  // Hosts that have no faster network are common.
+  finding.false_alarm_probability = path->wrong ? kFalseAlarm : kMaybe;
   finding.score = ScoreOf(finding.false_alarm_probability);
   finding.alternatives = {{FaultClass::kNetLinkFault, 0.2}, {FaultClass::kNotAFault, 0.2}};
   finding.cost = most->second.moved;

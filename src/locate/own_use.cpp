@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "locate/coverage.hpp"
+#include "locate/maybe.hpp"
 #include "locate/naming.hpp"
 #include "locate/observed.hpp"
 #include "locate/proof.hpp"
@@ -42,7 +43,6 @@ constexpr double kMostLow = 0.4;           // of the time: beyond that there is 
 constexpr double kNothing = 0.05;          // of the usual
 constexpr Nanos kLongest = 3'000'000'000;  // between two samples
 constexpr double kOthers = 0.5;            // of what it did not use: programs that nobody counts used as much more,
-constexpr double kMaybe = 0.05;            // and then it may have waited for one that it started (a compiler)
 
 /// What happened between two samples of one process.
 struct Sample {
@@ -232,7 +232,7 @@ class Search {
     if (most < kLeastLost) return std::nullopt;
     Finding finding = Write(series, best, usual, most);
     if (OthersTook(samples, best) < kOthers * most) return finding;
-    finding.false_alarm_probability = kMaybe;
+    finding.false_alarm_probability = kMaybe;  // it may have waited for one that it started (a compiler)
     finding.explanation +=
         " Programs of which there are no counters used as much meanwhile: it may have waited for one.";
     return finding;

@@ -6,6 +6,7 @@
 
 #include "locate/deviation.hpp"
 #include "locate/level_shift.hpp"
+#include "locate/maybe.hpp"
 #include "locate/parts.hpp"
 #include "locate/program.hpp"
 #include "locate/resources.hpp"
@@ -129,10 +130,10 @@ class Search {
     }
     if (static_cast<double>(h.lost) < kFelt * whole || !IsBroad(resource, h.steps, shift->by)) return std::nullopt;
     h.even = IsEven(resource, series.steps, h.steps);
-    if (h.even && !UsesDevice(scene_, h.process) && shift->by < std::log(kSharedCore)) return std::nullopt;
     h.rest_ratio = std::exp(shift->by);
     // Each rank and either resource had its chance.
     h.false_alarm = std::min(1.0, shift->false_alarm * 2 * static_cast<double>(of_process_.size()));
+    if (h.even && MayShareItsCore(scene_, h, shift->by)) h.false_alarm = std::max(h.false_alarm, kMaybe);
     return h;
   }
 

@@ -6,26 +6,28 @@
 #include <optional>
 
 #include "locate/deviation.hpp"
+#include "locate/maybe.hpp"
 #include "locate/naming.hpp"
 #include "locate/pause_kind.hpp"
+#include "locate/resources.hpp"
+#include "ml/robust.hpp"
 
 namespace teller::locate {
 
 namespace {
 
 constexpr Nanos kPeriod = 100 * base::kMilli;
-constexpr Nanos kNear = 5 * base::kMilli;  // either way: of the moment of the period
-constexpr double kByChance = 0.1;          // that an interruption ends there
-constexpr double kMaybe = 0.05;
+constexpr Nanos kNear = 5 * base::kMilli;         // either way: of the moment of the period
+constexpr double kByChance = 0.1;                 // that an interruption ends there
 constexpr size_t kUnknown = 4;                    // where nothing else is known: one in so many
 constexpr Nanos kLeastPiece = 15 * base::kMilli;  // stood still
 constexpr double kLeastShare = 0.5;               // of the step's usual time
 constexpr Nanos kApart = 450 * base::kMilli;      // from one to the next, at most: it may be idle for some periods
 constexpr size_t kFewest = 5;
-constexpr size_t kFree = 2;   // in what waits: one on either side of a run may be found by looking for it
-constexpr double kAlike = 2;  // times as long as the shortest
+constexpr size_t kFewestInside = 3;  // more than end at other moments
+constexpr double kAlike = 2;         // times as long as the shortest
 
-/// The piece of a step that is most above its normal length.
+/// A piece of a step far above its normal length: in a slot, or in a collective after all had arrived.
 struct Still {
   uint32_t step = 0;
   uint32_t slot = 0;
@@ -34,33 +36,57 @@ struct Still {
   std::optional<uint32_t> collective;  ///< it stood still inside of this one; no slot shows it
 };
 
-/// Calls that wait may last because of others, so they tell nothing of who is stopped.
-enum class Calls : uint8_t { kThatDoNotWait, kAll };
+bool IsFelt(const Scene& scene, const Still& still) {
+  const auto usual = static_cast<double>(scene.normals[still.step].expected_own);
+  return still.lost >= kLeastPiece && still.lost < kPeriod && static_cast<double>(still.lost) >= kLeastShare * usual;
+}
 
-std::optional<Still> LongestIn(const Scene& scene, uint32_t s, Calls calls) {
-  const StepProfile& profile = scene.profiles[s];
-  const StepNormal& normal = scene.normals[s];
-  if (scene.trees.steps[s].observer || profile.opaque || normal.expected.size() != profile.slots.size())
-    return std::nullopt;
-  Still longest{.step = s};
-  for (uint32_t k = 0; k < profile.slots.size(); ++k) {
-    const Slot& slot = profile.slots[k];
-    if (slot.key.kind == SlotKey::Kind::kGpu || slot.waits ||
-        (calls == Calls::kThatDoNotWait && IsWaitingCall(scene.store.text(trace::StringId(slot.key.name)))))
-      continue;
-    const Nanos lost = slot.largest - normal.expected[k];
-    if (lost <= longest.lost) continue;
-    longest.slot = k;
-    longest.lost = lost;
-    longest.end = slot.begin + slot.largest;
+/// Looks for pieces that are a process's own: what it spends in waiting for others tells nothing of who is stopped.
+class OwnPieces {
+ public:
+  explicit OwnPieces(const Scene& scene) : scene_(scene) {
+    for (const trace::Collective& collective : scene.trees.collectives) {
+      for (const trace::CollectiveMember& member : collective.members)
+        arrivals_[member.process.value()].push_back(member.arrival);
+    }
+    for (auto& [process, times] : arrivals_) std::sort(times.begin(), times.end());
   }
-  const bool felt = static_cast<double>(longest.lost) >= kLeastShare * static_cast<double>(normal.expected_own);
-  return felt && longest.lost >= kLeastPiece && longest.lost < kPeriod ? std::optional(longest) : std::nullopt;
-}
 
-std::string_view NameOf(const Scene& scene, const Still& still) {
-  return scene.store.text(trace::StringId(scene.profiles[still.step].slots[still.slot].key.name));
-}
+  /// The longest one of a step.
+  std::optional<Still> LongestIn(uint32_t s) const {
+    const StepProfile& profile = scene_.profiles[s];
+    const StepNormal& normal = scene_.normals[s];
+    if (scene_.trees.steps[s].observer || profile.opaque || normal.expected.size() != profile.slots.size())
+      return std::nullopt;
+    Still longest{.step = s};
+    for (uint32_t k = 0; k < profile.slots.size(); ++k) {
+      const Slot& slot = profile.slots[k];
+      if (slot.key.kind == SlotKey::Kind::kGpu || slot.waits || Waits(scene_.trees.steps[s].process, slot)) continue;
+      const Nanos lost = slot.largest - normal.expected[k];
+      if (lost <= longest.lost) continue;
+      longest.slot = k;
+      longest.lost = lost;
+      longest.end = slot.begin + slot.largest;
+    }
+    return IsFelt(scene_, longest) ? std::optional(longest) : std::nullopt;
+  }
+
+ private:
+  /// A call that begins a collective of which all ranks' parts are known does not: what it waits for there is known and
+  /// not in its own time.
+  bool Waits(trace::ProcessRow process, const Slot& slot) const {
+    if (!IsWaitingCall(scene_.store.text(trace::StringId(slot.key.name)))) return false;
+    const auto of_process = arrivals_.find(process.value());
+    if (slot.span == kNoSpan || of_process == arrivals_.end()) return true;
+    const Nanos begin = scene_.store.spans.begin[slot.span];
+    const Nanos end = begin + scene_.store.spans.duration[slot.span];
+    const auto next = std::lower_bound(of_process->second.begin(), of_process->second.end(), begin);
+    return next == of_process->second.end() || *next > end + kNear;
+  }
+
+  const Scene& scene_;
+  std::map<uint32_t, std::vector<Nanos>> arrivals_;  ///< in collectives; of a process, in order
+};
 
 bool SameMoment(Nanos a, Nanos b) {
   const Nanos off = std::abs(a - b) % kPeriod;
@@ -91,53 +117,54 @@ std::vector<Still> InStep(const std::vector<Still>& pieces) {
   return {begin, begin + static_cast<std::ptrdiff_t>(most_pieces)};
 }
 
-/// A process's longest stays in collectives after all had arrived, by step.
-std::map<uint32_t, Still> InsideCollectives(const Scene& scene, trace::ProcessRow process) {
-  std::map<uint32_t, Still> longest;
+/// What a process's transfers take beyond what is usual for a collective of that name. A device moves data without the
+/// process.
+std::vector<Still> InsideCollectives(const Scene& scene, trace::ProcessRow process) {
+  std::vector<Still> out;
+  if (UsesDevice(scene, process)) return out;
+  struct Stay {
+    uint32_t collective;
+    Nanos begin;  ///< all had arrived
+    Nanos end;
+  };
+  std::map<trace::StringId, std::vector<Stay>> stays;
+  for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
+    for (const trace::CollectiveMember& member : scene.trees.collectives[c].members) {
+      if (member.process != process || member.arrival == trace::kNoTime || member.end == trace::kNoTime) continue;
+      stays[scene.trees.collectives[c].name].push_back({c, member.arrival + member.wait, member.end});
+    }
+  }
   std::vector<std::pair<Nanos, uint32_t>> begins;
   for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
     if (scene.trees.steps[s].process == process) begins.emplace_back(scene.trees.steps[s].begin, s);
   }
-  for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
-    Nanos all_there = trace::kNoTime;
-    const trace::CollectiveMember* own = nullptr;
-    for (const trace::CollectiveMember& member : scene.trees.collectives[c].members) {
-      if (all_there == trace::kNoTime || member.arrival > all_there) all_there = member.arrival;
-      if (member.process == process) own = &member;
+  for (const auto& [name, all] : stays) {
+    std::vector<double> lengths;
+    for (const Stay& stay : all) lengths.push_back(static_cast<double>(stay.end - stay.begin));
+    const auto usual = static_cast<Nanos>(ml::Quantile(lengths, 0.5));
+    for (const Stay& stay : all) {
+      const auto after = std::upper_bound(begins.begin(), begins.end(), std::pair(stay.begin, UINT32_MAX));
+      if (after == begins.begin()) continue;
+      const Still still{std::prev(after)->second, 0, stay.end - stay.begin - usual, stay.end, stay.collective};
+      if (!scene.trees.steps[still.step].observer && IsFelt(scene, still)) out.push_back(still);
     }
-    if (own == nullptr || own->end == trace::kNoTime || all_there == trace::kNoTime) continue;
-    const Nanos lost = own->end - all_there;
-    const auto after = std::upper_bound(begins.begin(), begins.end(), std::pair(all_there, UINT32_MAX));
-    if (lost < kLeastPiece || lost >= kPeriod || after == begins.begin()) continue;
-    const uint32_t s = std::prev(after)->second;
-    if (Still& still = longest[s]; lost > still.lost) still = {s, 0, lost, own->end, c};
   }
-  return longest;
+  return out;
 }
 
 /// All that a process lost to a quota.
 struct Quota {
-  std::vector<Still> stops;  ///< in order
-  size_t in_waits = 0;       ///< of these: in what waits for others
+  std::vector<Still> stops;  ///< by step, then by end
+  size_t inside = 0;         ///< of these: inside of collectives
   size_t against = 0;        ///< interruptions in between that end at other moments
 };
 
 /// With what else of the process ends at the moment of the period at which `run` does, before, between and after, as
-/// long as one follows the other: it may stand still in what waits for others, too, which alone would not tell who is
-/// stopped.
-Quota WithAllThatEndsThen(const Scene& scene, const std::vector<Still>& run) {
-  const trace::ProcessRow process = scene.trees.steps[run.front().step].process;
-  std::map<uint32_t, Still> of_step = InsideCollectives(scene, process);
-  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
-    if (scene.trees.steps[s].process != process) continue;
-    const auto own = LongestIn(scene, s, Calls::kAll);
-    if (own && own->lost > of_step[s].lost) of_step[s] = *own;
-  }
-  for (const Still& still : run) of_step[still.step] = still;
-  std::vector<Still> all;
-  for (const auto& [s, still] : of_step) {
-    if (still.lost > 0) all.push_back(still);
-  }
+/// long as one follows the other: it may stand still inside of collectives, too, which alone would not tell who is
+/// stopped. `pieces`: its own, in order.
+Quota WithAllThatEndsThen(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
+  std::vector<Still> all = InsideCollectives(scene, scene.trees.steps[run.front().step].process);
+  all.insert(all.end(), pieces.begin(), pieces.end());
   std::stable_sort(all.begin(), all.end(), [](const Still& a, const Still& b) { return a.end < b.end; });
   Quota quota;
   Nanos from = run.front().end;
@@ -153,10 +180,27 @@ Quota WithAllThatEndsThen(const Scene& scene, const std::vector<Still>& run) {
       ++quota.against;
       continue;
     }
+    // A stop is seen once: a collective on a thread of its own and the call beside it end together.
+    const bool again = !quota.stops.empty() && still.end - quota.stops.back().end <= kNear;
+    if (again) continue;
     quota.stops.push_back(still);
-    quota.in_waits += still.collective || IsWaitingCall(NameOf(scene, still));
+    quota.inside += still.collective.has_value();
   }
+  // One inside of a collective may end after its step has.
+  std::stable_sort(quota.stops.begin(), quota.stops.end(),
+                   [](const Still& a, const Still& b) { return a.step < b.step; });
   return quota;
+}
+
+/// True when no place, an operator or the code after it, has most of the pieces.
+bool AtChangingPlaces(const Scene& scene, const std::vector<Still>& run) {
+  std::map<std::pair<SlotKey::Kind, uint32_t>, size_t> places;
+  size_t most = 0;
+  for (const Still& still : run) {
+    const SlotKey& key = scene.profiles[still.step].slots[still.slot].key;
+    most = std::max(most, ++places[{key.kind, key.name}]);
+  }
+  return 2 * most <= run.size();
 }
 
 /// How often an interruption ends at the moment of the period at which the one before it did, outside of the run: where
@@ -186,20 +230,19 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
   h.throttled = true;
   h.process = scene.trees.steps[run.front().step].process;
   h.rank = scene.store.processes[h.process.value()].rank;
-  const Quota quota = WithAllThatEndsThen(scene, run);
-  const auto says_who = [&](const Still& still) {
-    return std::any_of(run.begin(), run.end(), [&](const Still& other) { return other.step == still.step; });
-  };
+  const Quota quota = WithAllThatEndsThen(scene, run, pieces);
   for (const Still& still : quota.stops) {
-    if (still.collective) {
+    if (!h.steps.empty() && h.steps.back() == still.step) {
+      h.lost += still.lost;
+      h.lost_in.back() += still.lost;
+      h.end = std::max(h.end, still.end);
+    } else {
       AddLoss(h, still.step, static_cast<double>(still.lost), still.end - still.lost, still.end);
-      h.inside.push_back({*still.collective, still.step, still.lost});
-      continue;
     }
+    if (still.collective) h.inside.push_back({*still.collective, still.step, still.lost});
+  }
+  for (const Still& still : run) {
     const Slot& slot = scene.profiles[still.step].slots[still.slot];
-    AddLoss(h, still.step, static_cast<double>(still.lost), slot.begin, still.end);
-    if (!says_who(still)) continue;
-    h.at_changing_places |= slot.key != scene.profiles[run.front().step].slots[run.front().slot].key;
     NoteWorst(h, {.length = slot.largest,
                   .begin = slot.begin,
                   .span = slot.span,
@@ -207,9 +250,11 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
                   .slot = slot.key});
   }
   const Rhythm rhythm(pieces, run);
-  // The run says who; what was not looked at to find it says, too, how likely it is chance.
-  const size_t more = quota.in_waits - std::min(quota.in_waits, quota.against + kFree);
-  const auto agree = static_cast<double>(run.size() - 1 + more);
+  h.at_changing_places = AtChangingPlaces(scene, run);
+  // Whoever else takes part in a collective leaves it when who is stopped goes on: only that it is the run's moment is
+  // news.
+  const bool agrees = quota.inside >= quota.against + kFewestInside;
+  const auto agree = static_cast<double>(run.size() - 1 + (agrees ? 1 : 0));
   h.false_alarm = std::min(1.0, static_cast<double>(pieces.size()) * std::pow(rhythm.Chance(), agree));
   // A loop that goes round ten times a second looks the same, but uses next to nothing or, where it spins, all.
   if (!rhythm.IsKnown() && !UsedAPart(scene, h, ProcessName(scene.store, h.process)))
@@ -220,10 +265,10 @@ Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::v
 }  // namespace
 
 std::vector<Hypothesis> SearchQuotas(const Scene& scene) {
+  const OwnPieces own(scene);
   std::map<uint32_t, std::vector<Still>> of_process;
   for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
-    if (const auto still = LongestIn(scene, s, Calls::kThatDoNotWait))
-      of_process[scene.trees.steps[s].process.value()].push_back(*still);
+    if (const auto still = own.LongestIn(s)) of_process[scene.trees.steps[s].process.value()].push_back(*still);
   }
   std::vector<Hypothesis> out;
   for (auto& [process, pieces] : of_process) {

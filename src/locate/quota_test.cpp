@@ -76,43 +76,74 @@ TEST(Quota, PausesAtOtherMomentsAreNot) {
     EXPECT_GE(claim.false_alarm, 0.01) << "too few";
 }
 
-/// Moves the pauses of every step for which `inside` holds from the operator into a collective that all had entered.
-void MoveIntoCollectives(TestRun& run, const std::function<bool(uint32_t)>& inside) {
+/// Every step has a collective of 0.1 ms. Moves the pauses of those for which `inside` holds from the operator into it:
+/// all have arrived, and it goes on `later`.
+void MoveIntoCollectives(TestRun& run, const std::function<bool(uint32_t)>& inside, Nanos later = 0) {
+  const trace::StringId name = run.store.strings.Intern("gloo:all_reduce");
   for (uint32_t s = 0; s < run.trees.steps.size(); ++s) {
     Slot& slot = run.profiles[s].slots.back();
-    const Nanos pause = slot.largest - kMilli;
-    if (pause <= 0 || !inside(s)) continue;
-    slot.cost -= pause;
-    slot.total -= pause;
-    slot.largest = kMilli;
+    Nanos pause = slot.largest - kMilli;
+    const bool moved = pause > 0 && inside(s);
+    if (moved) {
+      slot.cost -= pause;
+      slot.total -= pause;
+      slot.largest = kMilli;
+      pause += later;
+    }
+    const Nanos all_there = slot.begin + kMilli;
     trace::Collective collective;
+    collective.name = name;
     collective.members.resize(2);
-    collective.members[0] = {.rank = 0, .process = trace::ProcessRow(0), .arrival = slot.begin + kMilli - 50'000};
-    collective.members[1] = {.rank = 1, .process = trace::ProcessRow(1), .arrival = slot.begin + kMilli};
-    for (auto& member : collective.members) member.end = slot.begin + kMilli + pause;
-    collective.transfer = pause;
+    collective.members[0] = {.rank = 0, .process = trace::ProcessRow(0), .arrival = all_there - 50'000, .wait = 50'000};
+    collective.members[1] = {.rank = 1, .process = trace::ProcessRow(1), .arrival = all_there};
+    collective.transfer = moved ? pause : kMilli / 10;
+    for (auto& member : collective.members) member.end = all_there + collective.transfer;
     run.trees.collectives.push_back(collective);
   }
+}
+
+/// Holds for every third of the steps that pause.
+std::function<bool(uint32_t)> EveryThird() {
+  return [stop = 0](uint32_t) mutable { return ++stop % 3 == 0; };
 }
 
 TEST(Quota, PausesInsideOfCollectivesBelongToWhomTheOthersShow) {
   TestRun run = Process(Quota);
   size_t stops = 0;
   for (const StepProfile& profile : run.profiles) stops += profile.slots.back().largest > 2 * kMilli;
-  MoveIntoCollectives(run, [stop = 0](uint32_t) mutable { return ++stop % 3 == 0; });
-  const size_t moved = run.trees.collectives.size();
+  size_t moved = 0;
+  MoveIntoCollectives(run, [&, every_third = EveryThird()](uint32_t s) {
+    const bool moves = every_third(s);
+    moved += moves;
+    return moves;
+  });
   ASSERT_GE(moved, 3u);
   const auto claims = SearchQuotas(run.scene());
   ASSERT_EQ(claims.size(), 1u);
   EXPECT_EQ(claims[0].steps.size(), stops);
   EXPECT_TRUE(std::is_sorted(claims[0].steps.begin(), claims[0].steps.end()));
   ASSERT_EQ(claims[0].inside.size(), moved);
-  EXPECT_EQ(claims[0].inside.front().collective, 0u);
+  EXPECT_EQ(claims[0].inside.front().collective, claims[0].inside.front().step) << "one a step";
   EXPECT_GT(claims[0].inside.front().lost, 40 * kMilli);
+  EXPECT_FALSE(claims[0].at_changing_places);
 
   TestRun waits_only = Process(Quota);
   MoveIntoCollectives(waits_only, [](uint32_t) { return true; });
   EXPECT_TRUE(SearchQuotas(waits_only.scene()).empty()) << "nothing says who is stopped";
+  TestRun other_moments = Process(Quota);
+  MoveIntoCollectives(other_moments, EveryThird(), 20 * kMilli);
+  ASSERT_EQ(SearchQuotas(other_moments.scene()).size(), 1u);
+  EXPECT_TRUE(SearchQuotas(other_moments.scene())[0].inside.empty());
+}
+
+TEST(Quota, WhatGoesOnAtAnotherPlaceEachTimeIsStoppedByNoneOfThem) {
+  TestRun run = Process(Quota);
+  for (uint32_t s = 0; s < run.profiles.size(); ++s) {
+    run.profiles[s].slots.back().key.name = run.store.strings.Intern("place" + std::to_string(s % 7)).value();
+  }
+  const auto claims = SearchQuotas(run.scene());
+  ASSERT_EQ(claims.size(), 1u);
+  EXPECT_TRUE(claims[0].at_changing_places);
 }
 
 TEST(Quota, ALoopThatGoesRoundTenTimesASecondIsOnlySuspected) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "locate/maybe.hpp"
 #include "locate/operator_counts.hpp"
 #include "ml/robust.hpp"
 
@@ -24,7 +25,6 @@ constexpr double kAlike = 2;          // times as many or as few: what runs once
 constexpr double kSameProgram = 0.8;  // of the operators of such a step are called about as often as usual
 constexpr double kFelt = 0.1;         // of the steps' time
 constexpr double kMostIndependent = 3;
-constexpr double kMaybe = 0.05;
 
 using CallsByName = std::map<uint32_t, Calls>;
 

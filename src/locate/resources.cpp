@@ -1,6 +1,7 @@
 #include "locate/resources.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace teller::locate {
@@ -49,6 +50,11 @@ bool UsesDevice(const Scene& scene, trace::ProcessRow process) {
     if (scene.profiles[static_cast<size_t>(step - steps.begin())].uses_device) return true;
   }
   return false;
+}
+
+bool MayShareItsCore(const Scene& scene, const Hypothesis& claim, double by) {
+  constexpr Nanos kPassing = 30 * base::kSecond;
+  return by < std::log(kSharedCore) && claim.end - claim.onset < kPassing && !UsesDevice(scene, claim.process);
 }
 
 }  // namespace teller::locate

@@ -26,9 +26,14 @@ inline Nanos PauseFloor(bool device) {
 }
 
 /// A processor that shares its core with a neighbour (another thread of the core, another guest of the machine) takes
-/// up to this many times as long for everything it does, evenly and for seconds, and no counter that can be read here
-/// shows it: on idle virtual machines a loop that waits for nothing took 1.65 times its time now and then.
-inline constexpr double kSharedCore = 2.0;
+/// up to about twice as long for everything it does, alike and for seconds, and no counter that can be read here shows
+/// it: a loop that waits for nothing took 1.65 times its time now and then on an idle virtual machine, healthy ranks up
+/// to 1.84. Less than what one busy program on the same processor takes from another, which is half.
+inline constexpr double kSharedCore = 1.9;
+
+/// True for a claim about a process that computes on the host itself and is slower by less than that for half a minute
+/// at most. `by`: logarithm of how much slower it is. Such a claim is a suspicion.
+bool MayShareItsCore(const Scene& scene, const Hypothesis& claim, double by);
 
 /// True when a process has its work done on a device. Its host needs one processor and computes nothing on it;
 /// elsewhere the threads that compute share the processors with the one that is looked at, and a busy machine shows in

@@ -8,7 +8,8 @@ namespace {
 
 constexpr Nanos kPart = 4;            // times less than what it would explain
 constexpr double kWholeDevice = 0.7;  // of what a slow device lost
-constexpr Nanos kSmall = 20;          // times less than what it follows
+constexpr double kNearlyAll = 0.9;
+constexpr Nanos kSmall = 20;  // times less than what it follows
 
 bool Overlap(const Hypothesis& a, const Hypothesis& b) {
   return a.onset < b.end && b.onset < a.end;
@@ -76,7 +77,11 @@ bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
     }
     return a.lost >= b.lost;
   }
-  if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) return a.span == b.span || a.lost >= b.lost;
+  if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) {
+    // A rank that computes for long may leave a collective late for it: then both are as long.
+    const bool leaves_late = !b.collectives.empty() && Explained(a, b) >= kNearlyAll;
+    return a.span == b.span || a.lost >= b.lost || leaves_late;
+  }
   return 2 * a.lost >= b.lost;
 }
 

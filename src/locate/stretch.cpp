@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "locate/level_shift.hpp"
+#include "locate/maybe.hpp"
 #include "locate/parts.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
@@ -51,8 +52,8 @@ class Search {
     const double least = device ? 0 : kLeastLost;
     if (static_cast<double>(h.lost) < std::max(kStretchedSteps * typical, least) || !Matters(h)) return std::nullopt;
     h.even = !few && AreStretchedAlike(parts, PartsOf(others));
-    if ((few || h.even) && !device && shift->by < std::log(kSharedCore)) return std::nullopt;
     h.false_alarm = shift->false_alarm;
+    if ((few || h.even) && MayShareItsCore(scene_, h, shift->by)) h.false_alarm = std::max(h.false_alarm, kMaybe);
     return h;
   }
 

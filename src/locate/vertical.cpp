@@ -7,6 +7,7 @@
 #include "locate/gap_hits.hpp"
 #include "locate/hypothesis.hpp"
 #include "locate/level_shift.hpp"
+#include "locate/maybe.hpp"
 #include "locate/operator_costs.hpp"
 #include "locate/operator_shift.hpp"
 #include "locate/resources.hpp"
@@ -72,6 +73,7 @@ class Process {
   }
 
   void Search(std::vector<Hypothesis>& out) {
+    const size_t before = out.size();
     SearchPauses(out);
     SearchOperators(out);
     SearchPlaces(out);
@@ -85,6 +87,10 @@ class Process {
       out.push_back(std::move(*stretched));
     } else if (auto starved = FindStarvation(scene_, Start(Trouble::kStarvation), deviations_, typical_)) {
       out.push_back(std::move(*starved));
+    }
+    for (size_t i = before; i < out.size(); ++i) {
+      if (out[i].trouble == Trouble::kSlowOperator && !device_ && MayTakeMore(scene_, out[i]))
+        out[i].false_alarm = std::max(out[i].false_alarm, kMaybe);
     }
   }
 
@@ -284,14 +290,13 @@ class Process {
   }
 
   /// Under starvation an operator or place is stretched like the rest of its steps; a slow one stands out even where it
-  /// slows the rest a bit. A host that has become slower by a third shares its core or its memory: that may slow one
-  /// operator twice as much as another.
-  static bool IsStretchedLikeTheRest(bool on_device, double rest_ratio, double cost, double expected,
-                                     double rest_expected) {
+  /// slows the rest a bit. A host that computes and has become slower by a quarter shares its core or its memory: that
+  /// may slow one operator nearly twice as much as another.
+  bool IsStretchedLikeTheRest(double rest_ratio, double cost, double expected, double rest_expected) const {
     constexpr double kFurther = 3;  // times as much as the rest
     const double further = cost / std::max(expected, 0.01 * rest_expected) / rest_ratio;
     return rest_ratio > kStretched || (rest_ratio > kRestAtMost && further < kFurther) ||
-           (!on_device && rest_ratio > kRestSlower && further < kSharedCore);
+           (!device_ && rest_ratio > kRestSlower && further < kSharedCore);
   }
 
   void AddOperator(SlotKey::Kind kind, const std::vector<std::pair<uint32_t, OperatorCost>>& hits,
@@ -331,8 +336,7 @@ class Process {
     const auto n = static_cast<double>(hits.size());
     h.whole_operator = true;
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    const bool on_device = kind == SlotKey::Kind::kGpu;
-    if (IsStretchedLikeTheRest(on_device, h.rest_ratio, cost, cost_expected, rest_expected)) return;
+    if (IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected)) return;
     if (kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     if (concentrated >= 0.4 * n) return;  // one place at a time: SearchPlaces tells a slow place from preemption
     // One claim per operator name and step is tried; that many chances it had.
@@ -424,8 +428,8 @@ class Process {
       rest_expected += d.expected - (gpu ? 0.0 : static_cast<double>(usual));
     }
     h.rest_ratio = rest / std::max(rest_expected, 1.0);
-    const bool on_device = place.kind == SlotKey::Kind::kGpu;
-    if (!on_device && IsStretchedLikeTheRest(on_device, h.rest_ratio, cost, cost_expected, rest_expected)) return;
+    if (place.kind != SlotKey::Kind::kGpu && IsStretchedLikeTheRest(h.rest_ratio, cost, cost_expected, rest_expected))
+      return;
     if (place.kind == SlotKey::Kind::kOp && IsNotFelt(scene_, h)) return;
     // As many places share the preemption as this one's part of it goes into the whole.
     const double typical_chance = std::exp(log_chance / static_cast<double>(list.size()));

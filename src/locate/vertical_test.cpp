@@ -97,6 +97,12 @@ TEST(Vertical, MovingMemoryALittleLongerOnTheHostIsNoFinding) {
   EXPECT_TRUE(AccusesAnOperator(Host(9, 1)));  // 1.6 ms
 }
 
+TEST(Vertical, WhatTakesByPositionsThatNobodyShowsMayTakeMore) {
+  EXPECT_FALSE(AccusesAnOperator(Host(6, 1, "aten::index")));
+  EXPECT_TRUE(AccusesAnOperator(Host(6, 1, "aten::mm")));
+  EXPECT_TRUE(AccusesAnOperator(Host(14, 1, "aten::index")));
+}
+
 TEST(Vertical, NoOperatorIsAccusedWhereEverythingTakesSeveralTimesAsLong) {
   EXPECT_FALSE(AccusesAnOperator(Host(14, 4)));
   EXPECT_TRUE(AccusesAnOperator(Host(14, 1)));
