@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "locate/hypothesis.hpp"
 #include "tree/kernel_name.hpp"
@@ -65,16 +64,6 @@ inline bool IsNotFelt(const Scene& scene, const Hypothesis& claim) {
     time += std::max<Nanos>(0, scene.trees.steps[s].duration()) / kOnePartOf;
   }
   return claim.lost < time;
-}
-
-/// True where the claim's operator takes by a list of positions that no recorder shows: in decoding it grows with the
-/// context. Where the host computes, more threads share the work from some length on, which costs several times as
-/// much.
-inline bool MayTakeMore(const Scene& scene, const Hypothesis& claim) {
-  constexpr Nanos kTimes = 10;
-  if (claim.span == kNoSpan || claim.worst >= kTimes * claim.usual) return false;
-  const std::string_view name = scene.store.name(claim.span);
-  return name == "aten::index" || name == "aten::index_put_" || name == "aten::_index_put_impl_";
 }
 
 }  // namespace teller::locate

@@ -15,6 +15,8 @@ namespace teller::locate {
 namespace {
 
 constexpr double kMatters = 0.8;        // share of a step that transfers must have gained
+constexpr double kFeltShare = 0.15;     // of one that a link known to lose frames made longer
+constexpr double kFeltRatio = 1.3;      // and how much longer its transfers took
 constexpr double kTransferRatio = 4.0;  // against the low mode of equal steps; threads of a busy host alone reach 3
 constexpr double kLong = 0.5;           // of the upper quarter's length: the slow collectives of a window
 constexpr size_t kFewestSteps = 3;
@@ -209,38 +211,62 @@ class SlowCollectives {
   std::map<uint32_t, std::vector<std::pair<Nanos, Nanos>>> of_;  ///< process -> its arrival, length; in order
 };
 
-TransferHits FindTransferHits(const Scene& scene) {
-  const PassedOn passed_on(scene);
-  const StreamTransfers streams(scene, StepRanges(scene));
-  TransferHits hits;
-  for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
-    const StepProfile& p = scene.profiles[s];
-    const StepNormal& n = scene.normals[s];
-    if (!n.judged) continue;
-    const uint32_t process = scene.trees.steps[s].process.value();
-    if (const Nanos lost = LostOnStreams(scene, streams, s); lost > 0) {
-      hits[process].push_back({lost, s});
-      continue;
-    }
-    const Nanos expected = n.expected_transfer + passed_on.usual.at(process);
-    const Nanos transfer = p.comm_transfer + passed_on.in_step[s];
+/// What steps lost to transfers.
+class TransferLosses {
+ public:
+  explicit TransferLosses(const Scene& scene) : scene_(scene), passed_on_(scene), streams_(scene, StepRanges(scene)) {}
+
+  /// 0 where the step did not lose `share` of what it should take, or where its transfers took less than `times` of
+  /// what they should.
+  Nanos In(uint32_t s, double share, double times) const {
+    const StepProfile& p = scene_.profiles[s];
+    const StepNormal& n = scene_.normals[s];
+    if (!n.judged) return 0;
+    if (const Nanos lost = LostOnStreams(scene_, streams_, s); lost > 0) return lost;
+    const Nanos expected = n.expected_transfer + passed_on_.usual.at(scene_.trees.steps[s].process.value());
+    const Nanos transfer = p.comm_transfer + passed_on_.in_step[s];
     const Nanos lost = transfer - expected;
     const auto step_cost = static_cast<double>(n.expected_own + expected);
-    if (lost <= 0 || static_cast<double>(lost) < kMatters * step_cost) continue;
-    if (static_cast<double>(transfer) < kTransferRatio * static_cast<double>(expected)) continue;
+    if (lost <= 0 || static_cast<double>(lost) < share * step_cost) return 0;
+    if (static_cast<double>(transfer) < times * static_cast<double>(expected)) return 0;
     // A starved process also moves its data slowly: its own loss must be small beside the transfers'.
-    if (3 * (p.own() - n.expected_own) > lost) continue;
-    hits[process].push_back({lost, s});
+    return 3 * (p.own() - n.expected_own) > lost ? 0 : lost;
+  }
+
+ private:
+  const Scene& scene_;
+  PassedOn passed_on_;
+  StreamTransfers streams_;
+};
+
+/// Where frames are lost some are sent again soon: the steps between the first and the last of a process's hits that
+/// such transfers made longer.
+std::vector<TransferHit> WithAllInBetween(const TransferLosses& losses, const std::vector<TransferHit>& hits) {
+  std::vector<TransferHit> all;
+  for (uint32_t s = hits.front().step; s <= hits.back().step; ++s) {
+    if (const Nanos lost = losses.In(s, kFeltShare, kFeltRatio); lost > 0) all.push_back({lost, s});
+  }
+  return all;
+}
+
+TransferHits FindTransferHits(const Scene& scene) {
+  const TransferLosses losses(scene);
+  TransferHits hits;
+  for (uint32_t s = 0; s < scene.profiles.size(); ++s) {
+    if (const Nanos lost = losses.In(s, kMatters, kTransferRatio); lost > 0)
+      hits[scene.trees.steps[s].process.value()].push_back({lost, s});
   }
   // A slow link stays slow for a while; single slow transfers are what a busy host's threads do.
   const SlowCollectives slow(scene.trees);
-  std::erase_if(hits, [&](const auto& entry) {
-    const std::vector<TransferHit>& list = entry.second;
+  for (auto it = hits.begin(); it != hits.end();) {
+    std::vector<TransferHit>& list = it->second;
     size_t window = 0;
     for (uint32_t s = list.front().step; s <= list.back().step; ++s) window += scene.normals[s].judged;
-    if (slow.WaitedToSendAgain(scene.trees, entry.first, list)) return false;
-    return (list.size() < kFewestSteps && !slow.AreMany(scene.trees, entry.first, list)) || 2 * list.size() < window;
-  });
+    const bool loses_frames = slow.WaitedToSendAgain(scene.trees, it->first, list);
+    const bool few = list.size() < kFewestSteps && !slow.AreMany(scene.trees, it->first, list);
+    if (loses_frames) list = WithAllInBetween(losses, list);
+    it = loses_frames || (!few && 2 * list.size() >= window) ? std::next(it) : hits.erase(it);
+  }
   return hits;
 }
 

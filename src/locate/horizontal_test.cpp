@@ -106,6 +106,54 @@ TEST(Horizontal, TwoStepsOfManySlowCollectivesAreASlowLink) {
   EXPECT_FALSE(BlamesTransfers(TwoSlowSteps(20 * base::kMilli, false))) << "less than a busy host's threads cost";
 }
 
+/// Two ranks whose link loses frames from step 10 to 30: every fourth step waits 205 ms until one is sent again, the
+/// others lose `between` to those that are sent again soon.
+TestRun LosingLink(Nanos between) {
+  TestRun run(2);
+  const auto lost = [between](uint32_t s) {
+    return s < 10 || s > 30 ? 0 : (s - 10) % 4 == 0 ? 205 * base::kMilli : between;
+  };
+  for (int r = 0; r < 2; ++r) {
+    Nanos at = base::kSecond;
+    for (uint32_t s = 0; s < 40; ++s) {
+      trace::Step& step = run.AddStep(r, s);
+      step.begin = at;
+      step.end = at + 10 * base::kMilli + lost(s);
+      at = step.end + base::kMilli;
+      run.AddSlot(SlotKey::Kind::kOp, "aten::mm", 5'000'000);
+      run.profiles.back().comm_transfer = base::kMilli + lost(s);
+      run.normals.back().expected_transfer = base::kMilli;
+    }
+  }
+  for (uint32_t s = 0; s < 40; ++s) {
+    trace::Collective collective;
+    collective.name = run.store.strings.Intern("all_reduce");
+    collective.transfer = base::kMilli + lost(s);
+    for (int r = 0; r < 2; ++r) {
+      const Nanos arrival = run.trees.steps[s].begin + base::kMilli;
+      const uint32_t span = run.AddSpan(r, trace::SpanKind::kAnnotation, "all_reduce", arrival, collective.transfer);
+      collective.members.push_back({.rank = r,
+                                    .process = trace::ProcessRow(static_cast<uint32_t>(r)),
+                                    .span = trace::SpanRow(span),
+                                    .arrival = arrival,
+                                    .end = arrival + collective.transfer});
+    }
+    run.trees.collectives.push_back(collective);
+  }
+  return run;
+}
+
+TEST(Horizontal, ALinkThatLosesFramesAlsoSlowsTheStepsInBetween) {
+  const auto steps = [](Nanos between) {
+    const auto claims = SearchHorizontal(LosingLink(between).scene());
+    const auto link = std::find_if(claims.begin(), claims.end(),
+                                   [](const Hypothesis& h) { return h.trouble == Trouble::kSlowTransfer; });
+    return link == claims.end() ? size_t{0} : link->steps.size();
+  };
+  EXPECT_EQ(steps(3 * base::kMilli), 21u);
+  EXPECT_EQ(steps(base::kMilli / 10), 6u) << "as ever";
+}
+
 TEST(Horizontal, WhereNothingTakesTimeNoTransferIsSlow) {
   TestRun run = TwoSlowSteps(0, false);
   for (StepProfile& profile : run.profiles) {

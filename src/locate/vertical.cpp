@@ -10,6 +10,7 @@
 #include "locate/maybe.hpp"
 #include "locate/operator_costs.hpp"
 #include "locate/operator_shift.hpp"
+#include "locate/operator_size.hpp"
 #include "locate/resources.hpp"
 #include "locate/starvation.hpp"
 #include "locate/stretch.hpp"
@@ -89,7 +90,7 @@ class Process {
       out.push_back(std::move(*starved));
     }
     for (size_t i = before; i < out.size(); ++i) {
-      if (out[i].trouble == Trouble::kSlowOperator && !device_ && MayTakeMore(scene_, out[i]))
+      if (out[i].trouble == Trouble::kSlowOperator && MayTakeMore(scene_, out[i]))
         out[i].false_alarm = std::max(out[i].false_alarm, kMaybe);
     }
   }
