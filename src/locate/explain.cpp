@@ -363,10 +363,8 @@ class Writer {
     const std::string said = h_.in_gap ? BlameForPause() : std::string();
     const std::string frame = DescribeFrame();
     const trace::TrackRow lane = Lane();
-    HostTime time =
+    const HostTime time =
         lane.valid() ? ReadHostTime(store_, lane, h_.worst_begin, h_.worst_begin + h_.worst) : HostTime::kUnknown;
-    // What is inside of an operator's own time is no call of the interpreter that blocks, though one leads there.
-    if (time == HostTime::kBlocked && !h_.in_gap && h_.slot.kind == SlotKey::Kind::kOp) time = HostTime::kUnknown;
     // Who is stopped again and again until a period ends is so inside of some call each time.
     const bool stopped = h_.throttled && h_.at_changing_places;
     const bool own_work = !stopped && (time == HostTime::kWorking || time == HostTime::kBlocked);

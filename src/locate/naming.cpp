@@ -149,17 +149,18 @@ HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track_row, trac
   std::vector<trace::Nanos> ends;
   bool any_frame = false;
   bool builtin = false;
+  bool in_operator = false;
   for (uint32_t row = track.first_span; row < track.first_span + track.span_count; ++row) {
-    if (store.spans.begin[row] >= end) break;
-    if (store.kind(row) != SpanKind::kPython) continue;
     const trace::Nanos span_begin = store.spans.begin[row];
     const trace::Nanos span_end = store.spans.end(row);
-    if (span_end <= begin) continue;
+    if (span_begin >= end) break;
+    const bool fills = std::min(end, span_end) - std::max(begin, span_begin) >= length / 4 * 3;
+    in_operator |= fills && store.kind(row) == SpanKind::kOp;
+    if (store.kind(row) != SpanKind::kPython || span_end <= begin) continue;
     any_frame = true;
     if (span_begin > begin && span_end < end) ends.push_back(span_end);
     // One call of a built-in that fills most of the stretch is what it was spent on.
-    if (std::min(end, span_end) - std::max(begin, span_begin) < length / 4 * 3 || span_end - span_begin > 2 * length)
-      continue;
+    if (!fills || span_end - span_begin > 2 * length) continue;
     const std::string_view name = store.name(row);
     if (name.find("built-in") == std::string_view::npos) continue;
     if (name.find(" collect>") != std::string_view::npos || name.find("gc.collect") != std::string_view::npos)
@@ -167,7 +168,8 @@ HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track_row, trac
     builtin = true;
   }
   if (!any_frame) return HostTime::kUnknown;
-  if (builtin) return HostTime::kBlocked;
+  // A built-in that computes leads to an operator: then what filled the stretch is that, or a stop inside of it.
+  if (builtin && !in_operator) return HostTime::kBlocked;
   std::sort(ends.begin(), ends.end());
   trace::Nanos quiet = 0;
   trace::Nanos at = begin;

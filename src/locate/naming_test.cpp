@@ -45,5 +45,40 @@ TEST(Naming, OtherNamesAreNoModules) {
   }
 }
 
+/// What a thread did between 10 and 110, when these spans (of a kind) lasted so long.
+struct Spent {
+  std::string name;
+  trace::SpanKind kind;
+  Nanos begin;
+  Nanos duration;
+};
+HostTime Between10And110(const std::vector<Spent>& spans) {
+  std::vector<std::string> names;
+  for (const Spent& span : spans) names.push_back(span.name);
+  trace::Store store = Thread(names);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    store.categories.push_back({std::string(trace::Name(spans[i].kind)), spans[i].kind});
+    store.spans.category[i] = static_cast<uint8_t>(i + 1);
+    store.spans.begin[i] = spans[i].begin;
+    store.spans.duration[i] = spans[i].duration;
+  }
+  return ReadHostTime(store, trace::TrackRow(0), 10, 110);
+}
+
+TEST(Naming, ABuiltInThatFillsAStretchBlocksUnlessItComputes) {
+  using trace::SpanKind;
+  const Spent step{"engine.py(7): step", SpanKind::kPython, 0, 1000};
+  EXPECT_EQ(Between10And110({step, {"<built-in method sleep>", SpanKind::kPython, 5, 110}}), HostTime::kBlocked);
+  EXPECT_EQ(
+      Between10And110(
+          {step, {"<built-in function linear>", SpanKind::kPython, 5, 110}, {"aten::linear", SpanKind::kOp, 6, 108}}),
+      HostTime::kStopped);
+  EXPECT_EQ(Between10And110(
+                {step, {"<built-in method recv>", SpanKind::kPython, 5, 110}, {"aten::add", SpanKind::kOp, 6, 10}}),
+            HostTime::kBlocked)
+      << "a short one";
+  EXPECT_EQ(Between10And110({{"aten::linear", SpanKind::kOp, 6, 108}}), HostTime::kUnknown) << "no frames";
+}
+
 }  // namespace
 }  // namespace teller::locate

@@ -43,6 +43,26 @@ TEST(Select, TroubleThatIsLargeOrFarFromAPauseIsItsOwn) {
   EXPECT_EQ(Select({pause, Claim(Trouble::kSlowOperator, 100 * kMs, 130 * kMs, 7 * kMs)}).size(), 2u);
 }
 
+TEST(Select, AnOperatorThatMakesARankLeaveLateIsTheCause) {
+  const auto kept_with = [](Nanos lost) {
+    Hypothesis late = Claim(Trouble::kPause, 1000 * kMs, 1700 * kMs, 490 * kMs);
+    Hypothesis slow = Claim(Trouble::kSlowOperator, 1010 * kMs, 1690 * kMs, 5 * lost);
+    late.collectives = {3, 4, 5, 6, 7};
+    late.span = 1;
+    slow.span = 2;
+    for (uint32_t s = 8; s < 13; ++s) {
+      for (Hypothesis* h : {&late, &slow}) h->steps.push_back(s);
+      late.lost_in.push_back(98 * kMs);
+      slow.lost_in.push_back(lost);
+    }
+    return Select({late, slow});
+  };
+  ASSERT_EQ(kept_with(97 * kMs).size(), 1u);
+  EXPECT_EQ(kept_with(97 * kMs)[0].trouble, Trouble::kSlowOperator);
+  ASSERT_EQ(kept_with(50 * kMs).size(), 1u);
+  EXPECT_EQ(kept_with(50 * kMs)[0].trouble, Trouble::kPause) << "half of it is no reason";
+}
+
 TEST(Select, WhatCostNothingIsNoCause) {
   EXPECT_TRUE(Select({Claim(Trouble::kSlowTransfer, 1000 * kMs, 1770 * kMs, 0)}).empty());
   EXPECT_EQ(Select({Claim(Trouble::kSlowTransfer, 1000 * kMs, 1770 * kMs, 1)}).size(), 1u);
