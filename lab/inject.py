@@ -141,20 +141,21 @@ def cpu_quota(guard, pids, at_ns, seconds, percent, period_ms=100):
         sleep_until(at_ns)
         begin = time.time_ns()
         group.enter()
-        stopped = when_stopped(group, begin, begin + int(seconds * 1e9))
+        stopped = when_stopped(group, percent / 100, period_ms * 1_000_000, begin, begin + int(seconds * 1e9))
     if not stopped:
         raise LabError(f"the quota of {percent} % never stopped a process")
     return stopped
 
 
-def when_stopped(group, begin_ns, end_ns, every_s=0.002):
-    """The kernel adds the time of a stop when it is over, at the end of a period. Of processes on several processors it adds up those of all."""
+def when_stopped(group, share, period_ns, begin_ns, end_ns, every_s=0.002):
+    """The kernel adds the time of a stop when it is over, at the end of a period; the last one may be over a period after `end_ns`. Of processes on several
+    processors it adds up those of all: that they were stopped is known for what is left when they have run for their share."""
     intervals, before, since = [], 0, begin_ns
-    while time.time_ns() < end_ns:
+    while (now := time.time_ns()) < end_ns or (since < end_ns and now < end_ns + period_ns):
         time.sleep(every_s)
         total, now = group.numbers("cpu.stat")["throttled_time"], time.time_ns()
         if total > before:
-            intervals.append((max(since, now - (total - before)), now))
+            intervals.append((now - min(total - before, int((now - since) * (1 - share))), now))
             before, since = total, now
     return merged(intervals)
 

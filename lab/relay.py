@@ -1,7 +1,7 @@
 """Carries Ethernet frames between two TAP devices in two network namespaces, and delays or loses some of them when it is told to.
 
 Stands in for netem, which many kernels lack. Its orders come as those of the start-up hook do (lab.hook.site_orders), for the site
-"link": effect "delay" (ns) or "lose" (share of the frames). What was done is appended to the file of the same name with ".done": of a
+"link": effect "delay" (ns) or "lose" (share of the segments with data). What was done is appended to the file of the same name with ".done": of a
 delay from the first frame to the last, of losses how long each lost segment was waited for, until it was sent again (or
 acknowledged: what got through may be sent a second time). Only TCP segments with data are lost: what a lost acknowledgement or
 window costs nothing here could tell.

@@ -42,7 +42,10 @@ class Repair {
 
   /// True where all of a step's loss lies inside of collectives.
   bool IsInside(uint32_t step, Nanos lost) const {
-    for (const InsidePause& pause : claim_.inside) lost -= pause.step == step ? pause.lost : 0;
+    const auto [begin, end] =
+        std::equal_range(claim_.inside.begin(), claim_.inside.end(), InsidePause{.step = step},
+                         [](const InsidePause& a, const InsidePause& b) { return a.step < b.step; });
+    for (auto pause = begin; pause != end; ++pause) lost -= pause->lost;
     return lost <= 0;
   }
 

@@ -17,6 +17,7 @@ namespace {
 constexpr double kMatters = 0.8;        // share of a step that transfers must have gained
 constexpr double kFeltShare = 0.15;     // of one that a link known to lose frames made longer
 constexpr double kFeltRatio = 1.3;      // and how much longer its transfers took
+constexpr uint32_t kNearSteps = 20;     // from one of its long waits to the next
 constexpr double kTransferRatio = 4.0;  // against the low mode of equal steps; threads of a busy host alone reach 3
 constexpr double kLong = 0.5;           // of the upper quarter's length: the slow collectives of a window
 constexpr size_t kFewestSteps = 3;
@@ -243,8 +244,12 @@ class TransferLosses {
 /// such transfers made longer.
 std::vector<TransferHit> WithAllInBetween(const TransferLosses& losses, const std::vector<TransferHit>& hits) {
   std::vector<TransferHit> all;
-  for (uint32_t s = hits.front().step; s <= hits.back().step; ++s) {
-    if (const Nanos lost = losses.In(s, kFeltShare, kFeltRatio); lost > 0) all.push_back({lost, s});
+  for (size_t i = 0; i < hits.size(); ++i) {
+    all.push_back(hits[i]);
+    if (i + 1 == hits.size() || hits[i + 1].step - hits[i].step > kNearSteps) continue;
+    for (uint32_t s = hits[i].step + 1; s < hits[i + 1].step; ++s) {
+      if (const Nanos lost = losses.In(s, kFeltShare, kFeltRatio); lost > 0) all.push_back({lost, s});
+    }
   }
   return all;
 }

@@ -155,7 +155,8 @@ HostTime ReadHostTime(const trace::Store& store, trace::TrackRow track_row, trac
     const trace::Nanos span_end = store.spans.end(row);
     if (span_begin >= end) break;
     const bool fills = std::min(end, span_end) - std::max(begin, span_begin) >= length / 4 * 3;
-    in_operator |= fills && store.kind(row) == SpanKind::kOp;
+    // Spans come in order of their begins: the operator is inside of the built-in.
+    in_operator |= builtin && fills && store.kind(row) == SpanKind::kOp;
     if (store.kind(row) != SpanKind::kPython || span_end <= begin) continue;
     any_frame = true;
     if (span_begin > begin && span_end < end) ends.push_back(span_end);

@@ -77,6 +77,10 @@ TEST(Naming, ABuiltInThatFillsAStretchBlocksUnlessItComputes) {
                 {step, {"<built-in method recv>", SpanKind::kPython, 5, 110}, {"aten::add", SpanKind::kOp, 6, 10}}),
             HostTime::kBlocked)
       << "a short one";
+  EXPECT_EQ(Between10And110(
+                {step, {"custom::op", SpanKind::kOp, 4, 120}, {"<built-in method sleep>", SpanKind::kPython, 5, 110}}),
+            HostTime::kBlocked)
+      << "an operator that calls it";
   EXPECT_EQ(Between10And110({{"aten::linear", SpanKind::kOp, 6, 108}}), HostTime::kUnknown) << "no frames";
 }
 

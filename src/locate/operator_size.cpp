@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "locate/resources.hpp"
+#include "ml/robust.hpp"
 #include "tree/dims.hpp"
 
 namespace teller::locate {
@@ -14,19 +16,10 @@ constexpr double kMore = 1.5;          // times as many elements are more to do
 constexpr double kInProportion = 1.5;  // times that, at most, it may take
 constexpr Nanos kHidden = 10;          // times as long is more than a longer list of positions costs
 
-/// Of the claim's operator in some steps, a step on average.
+/// Of the claim's operator, step by step.
 struct Calls {
-  double elements = 0;  ///< of their first tensors
-  double took = 0;      ///< ns
-  size_t steps = 0;
-
-  void Add(double more, double time) {
-    elements += more;
-    took += time;
-    ++steps;
-  }
-  double Elements() const { return elements / static_cast<double>(std::max<size_t>(steps, 1)); }
-  double Took() const { return took / static_cast<double>(std::max<size_t>(steps, 1)); }
+  std::vector<double> elements;  ///< of their first tensors
+  std::vector<double> took;      ///< ns
 };
 
 void AddStep(const Scene& scene, const Hypothesis& claim, uint32_t s, Calls& calls) {
@@ -41,21 +34,30 @@ void AddStep(const Scene& scene, const Hypothesis& claim, uint32_t s, Calls& cal
     if (args != nullptr && args->input_dims.valid())
       elements += tree::ElementsOfFirstTensor(scene.store.text(args->input_dims));
   }
-  if (took > 0) calls.Add(elements, took);
+  if (took <= 0) return;
+  calls.elements.push_back(elements);
+  calls.took.push_back(took);
 }
 
 bool HasMoreElements(const Scene& scene, const Hypothesis& claim) {
+  const auto& steps = scene.trees.steps;
+  const uint32_t front = claim.steps.front();
+  // Where tokens are told, only steps with as many were compared.
+  if (steps[front].new_tokens >= 0 && scene.normals[front].same_shape) return false;
   Calls accused;
   Calls others;
-  const auto& steps = scene.trees.steps;
-  for (uint32_t s = 0; s < steps.size(); ++s) {
-    if (steps[s].process != claim.process) continue;
-    const bool hit = std::binary_search(claim.steps.begin(), claim.steps.end(), s);
-    if (hit || steps[s].kind == steps[claim.steps.front()].kind) AddStep(scene, claim, s, hit ? accused : others);
+  const auto [begin, end] =
+      std::equal_range(steps.begin(), steps.end(), steps[front],
+                       [](const trace::Step& a, const trace::Step& b) { return a.process < b.process; });
+  for (auto step = begin; step != end; ++step) {
+    if (step->kind != steps[front].kind) continue;
+    const auto s = static_cast<uint32_t>(step - steps.begin());
+    AddStep(scene, claim, s, std::binary_search(claim.steps.begin(), claim.steps.end(), s) ? accused : others);
   }
-  if (accused.steps == 0 || others.steps == 0 || others.elements <= 0) return false;
-  const double more = accused.Elements() / others.Elements();
-  return more >= kMore && accused.Took() <= kInProportion * more * others.Took();
+  const double usual = ml::Quantile(others.elements, 0.5);
+  if (accused.took.empty() || usual <= 0) return false;
+  const double more = ml::Quantile(accused.elements, 0.5) / usual;
+  return more >= kMore && ml::Quantile(accused.took, 0.5) <= kInProportion * more * ml::Quantile(others.took, 0.5);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct OneOperator {
               bool device = false) {
     for (uint32_t s = 0; s < 20; ++s) {
       const bool hit = s >= 8 && s < 16;
-      run.AddStep(0, s);
+      run.AddStep(0, s).new_tokens = -1;
       for (int call = 0; call < 6; ++call) {
         run.AddSlot(SlotKey::Kind::kOp, name, 100'000, hit ? longer : 1);
         const auto rows = static_cast<int>(hit ? 2 * larger : 2);
@@ -44,6 +44,24 @@ TEST(OperatorSize, WhatIsLargerTakesLongerInProportion) {
   EXPECT_FALSE(OneOperator(20, 8).MayTakeMore()) << "more than in proportion";
   EXPECT_FALSE(OneOperator(6, 8, "aten::mm", false).MayTakeMore()) << "sizes are not recorded";
   EXPECT_FALSE(OneOperator(6, 8, "aten::mm", true, true).MayTakeMore()) << "the host only launches";
+  OneOperator told(6, 8);
+  for (StepNormal& normal : told.run.normals) normal.same_shape = true;
+  for (trace::Step& step : told.run.trees.steps) step.new_tokens = 8;
+  EXPECT_FALSE(told.MayTakeMore()) << "steps with as many tokens were compared";
+}
+
+TEST(OperatorSize, OtherKindsOfStepsSayNothing) {
+  OneOperator one(6, 1);
+  for (const uint32_t s : {3u, 10u}) {
+    one.run.trees.steps[s].kind = trace::StepKind::kPrefill;
+    const auto dims = one.run.store.strings.Intern("[[512, 64], [64, 64]]");
+    for (const Slot& slot : one.run.profiles[s].slots) {
+      for (size_t i = 0; i < one.run.store.op_args.size(); ++i) {
+        if (one.run.store.op_args.row(i) == slot.span) one.run.store.op_args.value(i).input_dims = dims;
+      }
+    }
+  }
+  EXPECT_FALSE(one.MayTakeMore());
 }
 
 TEST(OperatorSize, OnePlaceIsComparedWithItself) {
@@ -65,6 +83,8 @@ TEST(OperatorSize, WithoutAnythingToCompareNothingIsSaid) {
   EXPECT_FALSE(one.MayTakeMore());
   for (uint32_t s = 0; s < 20; ++s) one.claim.steps.push_back(s);
   EXPECT_FALSE(one.MayTakeMore());
+  one = OneOperator(6, 8);
+  ASSERT_TRUE(one.MayTakeMore());
   one.claim.span = kNoSpan;
   EXPECT_FALSE(one.MayTakeMore());
 }

@@ -42,7 +42,7 @@ constexpr double kLeastLost = 0.3;         // s of processor time
 constexpr double kMostLow = 0.4;           // of the time: beyond that there is no usual
 constexpr double kNothing = 0.05;          // of the usual
 constexpr Nanos kLongest = 3'000'000'000;  // between two samples
-constexpr double kOthers = 0.5;            // of what it did not use: programs that nobody counts used as much more,
+constexpr double kOthers = 0.5;            // of what it did not use: programs that nobody counts used as much more
 
 /// What happened between two samples of one process.
 struct Sample {

@@ -11,6 +11,7 @@
 #include "locate/pause_kind.hpp"
 #include "locate/resources.hpp"
 #include "ml/robust.hpp"
+#include "tree/collectives.hpp"
 
 namespace teller::locate {
 
@@ -46,9 +47,12 @@ class OwnPieces {
  public:
   explicit OwnPieces(const Scene& scene) : scene_(scene) {
     for (const trace::Collective& collective : scene.trees.collectives) {
+      if (collective.point_to_point) continue;
       for (const trace::CollectiveMember& member : collective.members)
         arrivals_[member.process.value()].push_back(member.arrival);
     }
+    // What a device does for the process is not in its calls.
+    std::erase_if(arrivals_, [&](const auto& entry) { return UsesDevice(scene, trace::ProcessRow(entry.first)); });
     for (auto& [process, times] : arrivals_) std::sort(times.begin(), times.end());
   }
 
@@ -66,7 +70,8 @@ class OwnPieces {
       if (lost <= longest.lost) continue;
       longest.slot = k;
       longest.lost = lost;
-      longest.end = slot.begin + slot.largest;
+      // Of a call that waits as well its own time is not one piece; who is stopped in it leaves it when it goes on.
+      longest.end = IsWaitingCall(Name(slot)) ? scene_.store.spans.end(slot.span) : slot.begin + slot.largest;
     }
     return IsFelt(scene_, longest) ? std::optional(longest) : std::nullopt;
   }
@@ -75,7 +80,8 @@ class OwnPieces {
   /// A call that begins a collective of which all ranks' parts are known does not: what it waits for there is known and
   /// not in its own time.
   bool Waits(trace::ProcessRow process, const Slot& slot) const {
-    if (!IsWaitingCall(scene_.store.text(trace::StringId(slot.key.name)))) return false;
+    if (!IsWaitingCall(Name(slot))) return false;
+    if (!tree::IsCommunicationName(Name(slot))) return true;
     const auto of_process = arrivals_.find(process.value());
     if (slot.span == kNoSpan || of_process == arrivals_.end()) return true;
     const Nanos begin = scene_.store.spans.begin[slot.span];
@@ -83,6 +89,8 @@ class OwnPieces {
     const auto next = std::lower_bound(of_process->second.begin(), of_process->second.end(), begin);
     return next == of_process->second.end() || *next > end + kNear;
   }
+
+  std::string_view Name(const Slot& slot) const { return scene_.store.text(trace::StringId(slot.key.name)); }
 
   const Scene& scene_;
   std::map<uint32_t, std::vector<Nanos>> arrivals_;  ///< in collectives; of a process, in order
@@ -117,40 +125,59 @@ std::vector<Still> InStep(const std::vector<Still>& pieces) {
   return {begin, begin + static_cast<std::ptrdiff_t>(most_pieces)};
 }
 
-/// What a process's transfers take beyond what is usual for a collective of that name. A device moves data without the
+/// What processes' transfers take beyond what is usual for a collective of that name. A device moves data without the
 /// process.
-std::vector<Still> InsideCollectives(const Scene& scene, trace::ProcessRow process) {
-  std::vector<Still> out;
-  if (UsesDevice(scene, process)) return out;
+class InsideCollectives {
+ public:
+  explicit InsideCollectives(const Scene& scene) : scene_(scene) {
+    for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
+      for (const trace::CollectiveMember& member : scene.trees.collectives[c].members) {
+        if (member.arrival == trace::kNoTime || member.end == trace::kNoTime) continue;
+        stays_[member.process.value()][scene.trees.collectives[c].name].push_back(
+            {c, member.arrival + member.wait, member.end});
+      }
+    }
+  }
+
+  std::vector<Still> Of(trace::ProcessRow process) const {
+    std::vector<Still> out;
+    const auto mine = stays_.find(process.value());
+    if (mine == stays_.end() || UsesDevice(scene_, process)) return out;
+    for (const auto& [name, stays] : mine->second) {
+      std::vector<double> lengths;
+      for (const Stay& stay : stays) lengths.push_back(static_cast<double>(stay.end - stay.begin));
+      const auto usual = static_cast<Nanos>(ml::Quantile(lengths, 0.5));
+      for (const Stay& stay : stays) {
+        const auto s = StepAt(process, stay.begin);
+        if (!s || scene_.trees.steps[*s].observer) continue;
+        const Still still{*s, 0, stay.end - stay.begin - usual, stay.end, stay.collective};
+        if (IsFelt(scene_, still)) out.push_back(still);
+      }
+    }
+    return out;
+  }
+
+ private:
   struct Stay {
     uint32_t collective;
     Nanos begin;  ///< all had arrived
     Nanos end;
   };
-  std::map<trace::StringId, std::vector<Stay>> stays;
-  for (uint32_t c = 0; c < scene.trees.collectives.size(); ++c) {
-    for (const trace::CollectiveMember& member : scene.trees.collectives[c].members) {
-      if (member.process != process || member.arrival == trace::kNoTime || member.end == trace::kNoTime) continue;
-      stays[scene.trees.collectives[c].name].push_back({c, member.arrival + member.wait, member.end});
-    }
+
+  /// The process's last step that has begun then; none before the first.
+  std::optional<uint32_t> StepAt(trace::ProcessRow process, Nanos time) const {
+    const auto& steps = scene_.trees.steps;
+    const auto after = std::upper_bound(steps.begin(), steps.end(), std::pair(process, time),
+                                        [](const std::pair<trace::ProcessRow, Nanos>& at, const trace::Step& step) {
+                                          return std::pair(at.first, at.second) < std::pair(step.process, step.begin);
+                                        });
+    if (after == steps.begin() || std::prev(after)->process != process) return std::nullopt;
+    return static_cast<uint32_t>(std::prev(after) - steps.begin());
   }
-  std::vector<std::pair<Nanos, uint32_t>> begins;
-  for (uint32_t s = 0; s < scene.trees.steps.size(); ++s) {
-    if (scene.trees.steps[s].process == process) begins.emplace_back(scene.trees.steps[s].begin, s);
-  }
-  for (const auto& [name, all] : stays) {
-    std::vector<double> lengths;
-    for (const Stay& stay : all) lengths.push_back(static_cast<double>(stay.end - stay.begin));
-    const auto usual = static_cast<Nanos>(ml::Quantile(lengths, 0.5));
-    for (const Stay& stay : all) {
-      const auto after = std::upper_bound(begins.begin(), begins.end(), std::pair(stay.begin, UINT32_MAX));
-      if (after == begins.begin()) continue;
-      const Still still{std::prev(after)->second, 0, stay.end - stay.begin - usual, stay.end, stay.collective};
-      if (!scene.trees.steps[still.step].observer && IsFelt(scene, still)) out.push_back(still);
-    }
-  }
-  return out;
-}
+
+  const Scene& scene_;
+  std::map<uint32_t, std::map<trace::StringId, std::vector<Stay>>> stays_;  ///< by process
+};
 
 /// All that a process lost to a quota.
 struct Quota {
@@ -161,9 +188,8 @@ struct Quota {
 
 /// With what else of the process ends at the moment of the period at which `run` does, before, between and after, as
 /// long as one follows the other: it may stand still inside of collectives, too, which alone would not tell who is
-/// stopped. `pieces`: its own, in order.
-Quota WithAllThatEndsThen(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
-  std::vector<Still> all = InsideCollectives(scene, scene.trees.steps[run.front().step].process);
+/// stopped. `all`: what it lost there. `pieces`: its own, in order.
+Quota WithAllThatEndsThen(std::vector<Still> all, const std::vector<Still>& run, const std::vector<Still>& pieces) {
   all.insert(all.end(), pieces.begin(), pieces.end());
   std::stable_sort(all.begin(), all.end(), [](const Still& a, const Still& b) { return a.end < b.end; });
   Quota quota;
@@ -180,12 +206,14 @@ Quota WithAllThatEndsThen(const Scene& scene, const std::vector<Still>& run, con
       ++quota.against;
       continue;
     }
-    // A stop is seen once: a collective on a thread of its own and the call beside it end together.
-    const bool again = !quota.stops.empty() && still.end - quota.stops.back().end <= kNear;
-    if (again) continue;
+    // A stop of a collective on a thread of its own and of the call beside it is one, and the call says more.
+    if (!quota.stops.empty() && still.end - quota.stops.back().end <= kNear) {
+      if (quota.stops.back().collective && !still.collective) quota.stops.back() = still;
+      continue;
+    }
     quota.stops.push_back(still);
-    quota.inside += still.collective.has_value();
   }
+  for (const Still& still : quota.stops) quota.inside += still.collective.has_value();
   // One inside of a collective may end after its step has.
   std::stable_sort(quota.stops.begin(), quota.stops.end(),
                    [](const Still& a, const Still& b) { return a.step < b.step; });
@@ -224,13 +252,14 @@ struct Rhythm {
   bool IsKnown() const { return others >= 2 * kUnknown; }
 };
 
-Hypothesis Claim(const Scene& scene, const std::vector<Still>& run, const std::vector<Still>& pieces) {
+Hypothesis Claim(const Scene& scene, const InsideCollectives& inside, const std::vector<Still>& run,
+                 const std::vector<Still>& pieces) {
   Hypothesis h;
   h.trouble = Trouble::kPause;
   h.throttled = true;
   h.process = scene.trees.steps[run.front().step].process;
   h.rank = scene.store.processes[h.process.value()].rank;
-  const Quota quota = WithAllThatEndsThen(scene, run, pieces);
+  const Quota quota = WithAllThatEndsThen(inside.Of(h.process), run, pieces);
   for (const Still& still : quota.stops) {
     if (!h.steps.empty() && h.steps.back() == still.step) {
       h.lost += still.lost;
@@ -271,10 +300,13 @@ std::vector<Hypothesis> SearchQuotas(const Scene& scene) {
     if (const auto still = own.LongestIn(s)) of_process[scene.trees.steps[s].process.value()].push_back(*still);
   }
   std::vector<Hypothesis> out;
+  std::optional<InsideCollectives> inside;  // seldom needed
   for (auto& [process, pieces] : of_process) {
     std::stable_sort(pieces.begin(), pieces.end(), [](const Still& a, const Still& b) { return a.end < b.end; });
     const std::vector<Still> run = InStep(pieces);
-    if (run.size() >= kFewest) out.push_back(Claim(scene, run, pieces));
+    if (run.size() < kFewest) continue;
+    if (!inside) inside.emplace(scene);
+    out.push_back(Claim(scene, *inside, run, pieces));
   }
   return out;
 }

@@ -136,6 +136,29 @@ TEST(Quota, PausesInsideOfCollectivesBelongToWhomTheOthersShow) {
   EXPECT_TRUE(SearchQuotas(other_moments.scene())[0].inside.empty());
 }
 
+TEST(Quota, ACallThatBeginsAKnownCollectiveIsTheProcesssOwn) {
+  const auto run_of = [](const std::string& name) {
+    TestRun run = Process(Quota);
+    for (StepProfile& profile : run.profiles) {
+      Slot& slot = profile.slots.back();
+      slot.key.name = run.store.strings.Intern(name).value();
+      run.store.spans.begin[slot.span] = slot.begin;
+      run.store.spans.duration[slot.span] = slot.largest;
+    }
+    return run;
+  };
+  const auto nowhere = [](uint32_t) { return false; };
+  TestRun run = run_of("c10d::allreduce_");
+  EXPECT_TRUE(SearchQuotas(run.scene()).empty()) << "it may wait there";
+  MoveIntoCollectives(run, nowhere);
+  EXPECT_EQ(SearchQuotas(run.scene()).size(), 1u);
+  for (StepProfile& profile : run.profiles) profile.uses_device = true;
+  EXPECT_TRUE(SearchQuotas(run.scene()).empty()) << "the device takes part, not the call";
+  TestRun other = run_of("cudaStreamSynchronize");
+  MoveIntoCollectives(other, nowhere);
+  EXPECT_TRUE(SearchQuotas(other.scene()).empty()) << "it begins none";
+}
+
 TEST(Quota, WhatGoesOnAtAnotherPlaceEachTimeIsStoppedByNoneOfThem) {
   TestRun run = Process(Quota);
   for (uint32_t s = 0; s < run.profiles.size(); ++s) {

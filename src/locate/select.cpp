@@ -50,8 +50,12 @@ int Specific(Trouble trouble) {
   return 0;
 }
 
-/// Time that `specific` explains of what `general` lost, in the steps that both name.
-double Explained(const Hypothesis& specific, const Hypothesis& general) {
+/// What `specific` explains of the time that `general` lost: in the steps that both name, and of all of it.
+struct Part {
+  double of_shared = 0;
+  double of_all = 0;
+};
+Part Explained(const Hypothesis& specific, const Hypothesis& general) {
   double part = 0;
   double whole = 0;
   for (size_t i = 0; i < general.steps.size(); ++i) {
@@ -61,25 +65,26 @@ double Explained(const Hypothesis& specific, const Hypothesis& general) {
     part += std::min(static_cast<double>(specific.lost_in[static_cast<size_t>(at - specific.steps.begin())]),
                      static_cast<double>(general.lost_in[i]));
   }
-  return whole > 0 ? part / whole : 0;
+  if (whole <= 0) return {};
+  return {part / whole, part / std::max(static_cast<double>(general.lost), whole)};
 }
 
 /// True when the more specific claim `a` says what the more general one `b` sees the effect of.
 bool Beats(const Scene& scene, const Hypothesis& a, const Hypothesis& b) {
   // The largest of many kernels that are all slow explains a part of it and is no cause.
-  if (b.trouble == Trouble::kSlowDevice) return Explained(a, b) >= kWholeDevice;
+  if (b.trouble == Trouble::kSlowDevice) return Explained(a, b).of_shared >= kWholeDevice;
   if (b.trouble == Trouble::kStarvation) {
     if (a.trouble == Trouble::kSlowOperator || a.trouble == Trouble::kHostWork) {
       // Where the recorder samples operators the two name different steps of one interval.
       const bool sampled = !b.steps.empty() && scene.profiles[b.steps.front()].opaque;
       // Among many stretched steps an operator that takes most of the time is hit by chance in a few neighbouring ones.
-      return sampled || (Explained(a, b) >= 0.25 && kPart * a.lost >= b.lost);
+      return sampled || (Explained(a, b).of_shared >= 0.25 && kPart * a.lost >= b.lost);
     }
     return a.lost >= b.lost;
   }
   if (a.trouble == Trouble::kSlowOperator && b.trouble == Trouble::kPause) {
     // A rank that computes for long may leave a collective late for it: then both are as long.
-    const bool leaves_late = !b.collectives.empty() && Explained(a, b) >= kNearlyAll;
+    const bool leaves_late = !b.collectives.empty() && Explained(a, b).of_all >= kNearlyAll;
     return a.span == b.span || a.lost >= b.lost || leaves_late;
   }
   return 2 * a.lost >= b.lost;

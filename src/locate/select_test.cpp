@@ -44,23 +44,28 @@ TEST(Select, TroubleThatIsLargeOrFarFromAPauseIsItsOwn) {
 }
 
 TEST(Select, AnOperatorThatMakesARankLeaveLateIsTheCause) {
-  const auto kept_with = [](Nanos lost) {
+  const auto kept_with = [](Nanos lost, uint32_t until = 13) {
     Hypothesis late = Claim(Trouble::kPause, 1000 * kMs, 1700 * kMs, 490 * kMs);
     Hypothesis slow = Claim(Trouble::kSlowOperator, 1010 * kMs, 1690 * kMs, 5 * lost);
     late.collectives = {3, 4, 5, 6, 7};
     late.span = 1;
     slow.span = 2;
     for (uint32_t s = 8; s < 13; ++s) {
-      for (Hypothesis* h : {&late, &slow}) h->steps.push_back(s);
+      late.steps.push_back(s);
       late.lost_in.push_back(98 * kMs);
+      if (s >= until) continue;
+      slow.steps.push_back(s);
       slow.lost_in.push_back(lost);
     }
+    slow.lost = static_cast<Nanos>(slow.steps.size()) * lost;
     return Select({late, slow});
   };
   ASSERT_EQ(kept_with(97 * kMs).size(), 1u);
   EXPECT_EQ(kept_with(97 * kMs)[0].trouble, Trouble::kSlowOperator);
   ASSERT_EQ(kept_with(50 * kMs).size(), 1u);
   EXPECT_EQ(kept_with(50 * kMs)[0].trouble, Trouble::kPause) << "half of it is no reason";
+  ASSERT_EQ(kept_with(97 * kMs, 10).size(), 1u);
+  EXPECT_EQ(kept_with(97 * kMs, 10)[0].trouble, Trouble::kPause) << "in two of five steps";
 }
 
 TEST(Select, WhatCostNothingIsNoCause) {
