@@ -55,8 +55,8 @@ class GuardTest : public testing::Test {
     }
     int status = 0;
     waitpid(child, &status, 0);
+    while (!fs::exists(root_ / "child")) usleep(1'000);  // until it has its session the daemon is of the child's group
     EndGuarded(child);
-    while (!fs::exists(root_ / "child")) usleep(1'000);
   }
 
   fs::path root_;
